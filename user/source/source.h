@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where payload comes from: a file, standard input or a FIFO, or a pattern. Each source has a thread of
+ * its own that may block on its input and on a full source ring, and never on anything else.
+ */
+#ifndef USER_SOURCE_SOURCE_H
+#define USER_SOURCE_SOURCE_H
+
+#include <stdint.h>
+
+#include <xdp2roce/error.h>
+
+#include "ring.h"
+
+struct source;
+
+enum source_kind {
+	SOURCE_FILE,	/* a regular file: cut into messages of message_size, the last one shorter */
+	SOURCE_STREAM,	/* standard input ("-"), a FIFO or a device: read to its end */
+	SOURCE_PATTERN, /* `messages` messages of message_size reproducible bytes */
+};
+
+struct source_config {
+	const char *path;      /* file, FIFO or "-"; NULL for a pattern */
+	uint64_t message_size; /* bytes; 0 only for a pattern */
+	uint64_t messages;     /* pattern only */
+	uint64_t seed;	       /* pattern only */
+	/*
+	 * Total bytes that a stream will carry, 0 when not known. When known, a message is declared when
+	 * it starts and its bytes leave as they arrive; when not, a message starts when it is complete.
+	 */
+	uint64_t stream_bytes;
+};
+
+/* Opens the input, makes the ring, starts the thread. A regular file given as stream is a file. */
+int source_start(struct source **source, const struct source_config *config, struct error *error);
+
+/* The ring's producer handle, for source_ring_attach. Valid until source_stop. */
+const struct source_ring *source_ring_of(const struct source *source);
+
+enum source_kind source_kind(const struct source *source);
+
+/* Total payload bytes, or 0 when not known. */
+uint64_t source_total_bytes(const struct source *source);
+
+/* Ends the thread, wherever it waits, and frees all. Returns what the input failed with, or 0. */
+int source_stop(struct source *source, struct error *error);
+
+/*
+ * Byte `offset` of the pattern with this seed; offsets count over all messages of a stream. The same
+ * function checks a pattern at the far end.
+ */
+uint8_t source_pattern_byte(uint64_t seed, uint64_t offset);
+
+#endif
