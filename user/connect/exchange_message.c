@@ -11,8 +11,9 @@
 #include "exchange_message.h"
 
 #define MEMBER_VERSION "xdp2roce"
-#define JSON_DEPTH 8 /* our own messages need 3; the rest is for members that we do not know yet   \
-		      */
+#define JSON_DEPTH                                                                                 \
+	8 /* our own messages need 3; the rest is for members that we do not know yet              \
+	   */
 
 static bool is_mapped(const uint8_t ip[16])
 {
