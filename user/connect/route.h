@@ -13,7 +13,7 @@
 struct route {
 	char interface[IF_NAMESIZE];
 	int ifindex;
-	uint32_t mtu;		/* of the interface, bytes of IP packet */
+	uint32_t mtu;		/* of the interface, or of the route where that is less: bytes of IP packet */
 	uint8_t local_mac[6];
 	uint8_t remote_mac[6];	/* of the next hop */
 	uint8_t local_ip[16];	/* source address that the kernel would choose; IPv4 as ::ffff:a.b.c.d */
