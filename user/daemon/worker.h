@@ -26,7 +26,7 @@
 #define WORKER_STREAMS 62u /* indexes 2…63: one word of the bitmap */
 
 struct worker {
-	const struct xdp_program *program;
+	struct xdp_program *program;
 	struct xsk *xsk;
 	uint32_t index;
 	struct stream *streams; /* [capacity] */
@@ -47,7 +47,7 @@ struct worker {
 };
 
 struct worker_config {
-	const struct xdp_program *program;
+	struct xdp_program *program;
 	uint32_t index; /* 0…ACK_MAP_WORKERS − 1 */
 	const char *interface;
 	uint32_t queue;
