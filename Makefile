@@ -65,9 +65,21 @@ $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h) $(wildcard include/xdp2roc
 	$(Q)$(CLANG) $(BPF_CFLAGS) -c -o $@.tmp $<
 	$(Q)$(BPFTOOL) gen object $@ $@.tmp && rm $@.tmp
 
+$(BUILD)/bpf/gen_crc_table: $(BUILD)/bpf/gen_crc_table.o
+	$(call say,LD)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^
+
+$(BUILD)/bpf/crc_table.h: $(BUILD)/bpf/gen_crc_table
+	$(call say,GEN)
+	$(Q)$< >$@
+
+$(BUILD)/bpf/ack_processor.bpf.o: $(BUILD)/bpf/crc_table.h
+
 $(BUILD)/bpf/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	$(call say,SKEL)
 	$(Q)$(BPFTOOL) gen skeleton $< name $* >$@
+
+$(BUILD)/user/daemon/xdp_program.o: $(BUILD)/bpf/ack_processor.skel.h
 
 # Tests: tests/unit and tests/bpf hold one Criterion program per file.
 UNIT = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
