@@ -57,7 +57,7 @@ $(BUILD)/%.o: %.c
 
 # BPF: one object per program, and a skeleton header that embeds it.
 BPF_CFLAGS = --target=bpf -mcpu=v3 -std=gnu17 -O2 -g -Wall -Wextra -Werror -Iinclude -I$(BUILD) \
-	-idirafter /usr/include/$(shell $(CC) -print-multiarch)
+	-idirafter /usr/include/$(shell gcc -print-multiarch)
 
 $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h) $(wildcard include/xdp2roce/*.h)
 	$(call say,BPF)
