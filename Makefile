@@ -89,6 +89,9 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libxdp2roce.a
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS) -lcriterion
 
+$(BPF_TESTS): $(BUILD)/tests/bpf/frame.o $(BUILD)/tests/bpf/harness.o
+$(BUILD)/tests/bpf/%.o: $(BUILD)/bpf/ack_processor.skel.h
+
 tests: $(UNIT) $(BPF_TESTS)
 
 clean:

@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -50,23 +51,37 @@ void harness_open(struct harness *harness)
 				      BPF_ANY) == 0);
 }
 
-void harness_open_qp(struct harness *harness, bool ipv6, uint32_t start_psn, uint32_t highest_psn)
+static void zero_counters(struct harness *harness)
 {
-	struct qp_line *line = &harness->qp[HARNESS_INDEX];
-	struct xdp_counters zero[libbpf_num_possible_cpus()];
+	struct xdp_counters *zero = calloc((size_t)libbpf_num_possible_cpus(), sizeof(*zero));
+	int fd = bpf_map__fd(harness->skeleton->maps.counters);
 	uint32_t key = 0;
 
-	memset(zero, 0, sizeof(zero));
-	bpf_map_update_elem(bpf_map__fd(harness->skeleton->maps.counters), &key, zero, BPF_ANY);
-	memset(harness->ack, 0, HARNESS_QPS * sizeof(*harness->ack));
-	memset(harness->pending, 0, HARNESS_QPS / 8);
-	memset(harness->worker, 0, ACK_MAP_WORKERS * sizeof(*harness->worker));
+	cr_assert(zero && bpf_map_update_elem(fd, &key, zero, BPF_ANY) == 0);
+	free(zero);
+}
+
+static void fill_line(struct qp_line *line, bool ipv6, uint32_t start_psn, uint32_t highest_psn)
+{
 	line->worker = HARNESS_WORKER;
 	line->start_psn = start_psn;
 	line->highest_psn = highest_psn;
 	memcpy(line->local_ip, ipv6 ? frame_local_ipv6 : frame_local_ipv4, 16);
 	memcpy(line->remote_ip, ipv6 ? frame_remote_ipv6 : frame_remote_ipv4, 16);
 	__atomic_store_n(&line->open, QP_OPEN | HARNESS_GENERATION, __ATOMIC_RELEASE);
+}
+
+void harness_open_qp(struct harness *harness, bool ipv6, uint32_t start_psn, uint32_t highest_psn)
+{
+	zero_counters(harness);
+	memset(harness->ack, 0, HARNESS_QPS * sizeof(*harness->ack));
+	memset(harness->pending, 0, HARNESS_QPS / 8);
+	memset(harness->worker, 0, ACK_MAP_WORKERS * sizeof(*harness->worker));
+	fill_line(&harness->qp[0], ipv6, start_psn, highest_psn);
+	fill_line(&harness->qp[1], ipv6, start_psn, highest_psn);
+	fill_line(&harness->qp[HARNESS_INDEX], ipv6, start_psn, highest_psn);
+	fill_line(&harness->qp[HARNESS_CLOSED_INDEX], ipv6, start_psn, highest_psn);
+	harness->qp[HARNESS_CLOSED_INDEX].open = 0;
 }
 
 uint32_t harness_run(struct harness *harness, const uint8_t *bytes, size_t length)
@@ -85,14 +100,16 @@ uint32_t harness_run(struct harness *harness, const uint8_t *bytes, size_t lengt
 
 struct xdp_counters harness_counters(struct harness *harness)
 {
-	struct xdp_counters each[libbpf_num_possible_cpus()], sum = { 0 };
-	uint64_t *total = (uint64_t *)&sum;
+	size_t cpus = (size_t)libbpf_num_possible_cpus(), fields = sizeof(struct xdp_counters) / 8;
+	struct xdp_counters *each = calloc(cpus, sizeof(*each)), sum = { 0 };
+	uint64_t *from = (uint64_t *)each, *to = (uint64_t *)&sum;
+	int fd = bpf_map__fd(harness->skeleton->maps.counters);
 	uint32_t key = 0;
 
-	cr_assert(bpf_map_lookup_elem(bpf_map__fd(harness->skeleton->maps.counters), &key, each) == 0);
-	for (int cpu = 0; cpu < libbpf_num_possible_cpus(); cpu++)
-		for (size_t i = 0; i < sizeof(sum) / sizeof(*total); i++)
-			total[i] += ((uint64_t *)&each[cpu])[i];
+	cr_assert(each && bpf_map_lookup_elem(fd, &key, each) == 0);
+	for (size_t i = 0; i < cpus * fields; i++)
+		to[i % fields] += from[i];
+	free(each);
 	return sum;
 }
 

@@ -15,6 +15,7 @@
 
 #define HARNESS_QPS 128u
 #define HARNESS_INDEX 70u	 /* bit 6 of the second pending word */
+#define HARNESS_CLOSED_INDEX 71u /* filled in like the other, but closed */
 #define HARNESS_GENERATION 0xA7u
 #define HARNESS_QPN (HARNESS_GENERATION << 16 | HARNESS_INDEX)
 #define HARNESS_WORKER 3u
@@ -31,7 +32,10 @@ struct harness {
 /* Loads, or skips the test with the reason. Ends with the process: Criterion has one for each test. */
 void harness_open(struct harness *harness);
 
-/* Zeroes counters, ack line, pending and sleep flags, and opens the QP at HARNESS_INDEX anew. */
+/*
+ * Zeroes counters, ack lines, pending and sleep flags, and opens the QP at HARNESS_INDEX anew. The lines
+ * 0 and 1, which may not be used, are filled in the same way.
+ */
 void harness_open_qp(struct harness *harness, bool ipv6, uint32_t start_psn, uint32_t highest_psn);
 
 /* The verdict; fails the test when the program changed the frame. */
