@@ -29,17 +29,17 @@ static __always_inline void tell_worker(__u32 qp_index, __u32 worker_index)
 {
 	__u32 word_index = qp_index / ACK_MAP_QPS_PER_WORD;
 	__u64 bit = 1ull << qp_index % ACK_MAP_QPS_PER_WORD;
+	__u64 *word = bpf_map_lookup_elem(&pending, &word_index);
 	struct worker_line *line;
-	__u64 *word, before;
+	__u64 before;
 
-	word = bpf_map_lookup_elem(&pending, &word_index);
-	line = bpf_map_lookup_elem(&worker, &worker_index);
-	if (!word || !line)
+	if (!word)
 		return;
 	before = __sync_fetch_and_or(word, bit);
 	/* Only the form that returns the old value is a full barrier; without a use it is not chosen. */
 	asm volatile("" : : "r"(before) : "memory");
-	if (READ_ONCE(line->sleeping))
+	line = bpf_map_lookup_elem(&worker, &worker_index);
+	if (line && READ_ONCE(line->sleeping))
 		wake_sleeper(worker_index, line);
 }
 

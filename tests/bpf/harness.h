@@ -13,7 +13,7 @@
 
 #include "frame.h"
 
-#define HARNESS_QPS 128u
+#define HARNESS_QPS 192u
 #define HARNESS_INDEX 70u	 /* bit 6 of the second pending word */
 #define HARNESS_CLOSED_INDEX 71u /* filled in like the other, but closed */
 #define HARNESS_GENERATION 0xA7u
@@ -43,7 +43,7 @@ uint32_t harness_run(struct harness *harness, const uint8_t *bytes, size_t lengt
 
 struct xdp_counters harness_counters(struct harness *harness);
 
-/* Nothing in the maps says that a frame was seen. */
-bool harness_untouched(struct harness *harness);
+/* True when nothing in the maps says that a frame was seen; with_counters false: but for the counters. */
+bool harness_untouched(struct harness *harness, bool with_counters);
 
 #endif
