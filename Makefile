@@ -57,7 +57,7 @@ $(BUILD)/%.o: %.c
 
 # BPF: one object per program, and a skeleton header that embeds it.
 BPF_CFLAGS = --target=bpf -mcpu=v3 -std=gnu17 -O2 -g -Wall -Wextra -Werror -Iinclude -I$(BUILD) \
-	-idirafter /usr/include/$(shell $(CC) -print-multiarch)
+	-idirafter /usr/include/$(shell gcc -print-multiarch)
 
 $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h) $(wildcard include/xdp2roce/*.h)
 	$(call say,BPF)
@@ -65,9 +65,21 @@ $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h) $(wildcard include/xdp2roc
 	$(Q)$(CLANG) $(BPF_CFLAGS) -c -o $@.tmp $<
 	$(Q)$(BPFTOOL) gen object $@ $@.tmp && rm $@.tmp
 
+$(BUILD)/bpf/gen_crc_table: $(BUILD)/bpf/gen_crc_table.o
+	$(call say,LD)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^
+
+$(BUILD)/bpf/crc_table.h: $(BUILD)/bpf/gen_crc_table
+	$(call say,GEN)
+	$(Q)$< >$@
+
+$(BUILD)/bpf/ack_processor.bpf.o: $(BUILD)/bpf/crc_table.h
+
 $(BUILD)/bpf/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	$(call say,SKEL)
 	$(Q)$(BPFTOOL) gen skeleton $< name $* >$@
+
+$(BUILD)/user/daemon/xdp_program.o: $(BUILD)/bpf/ack_processor.skel.h
 
 # Tests: tests/unit and tests/bpf hold one Criterion program per file.
 UNIT = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
@@ -76,6 +88,9 @@ BPF_TESTS = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bpf/test_*.c))
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libxdp2roce.a
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS) -lcriterion
+
+$(BPF_TESTS): $(BUILD)/tests/bpf/frame.o $(BUILD)/tests/bpf/harness.o
+$(BUILD)/tests/bpf/%.o: $(BUILD)/bpf/ack_processor.skel.h
 
 tests: $(UNIT) $(BPF_TESTS)
 
