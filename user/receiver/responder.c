@@ -379,7 +379,7 @@ static bool from_peer(const struct responder_qp *qp, const struct responder_fram
 }
 
 uint32_t responder_receive(struct responder *responder, const uint8_t *bytes, size_t length,
-			 uint64_t now_ns, uint8_t *reply, struct responder_qp **completed)
+			   uint64_t now_ns, uint8_t *reply, struct responder_qp **completed)
 {
 	struct responder_frame frame;
 	struct responder_qp *qp = NULL;

@@ -88,7 +88,7 @@ void responder_close(struct responder *responder, struct responder_qp *qp);
  * frame completed a message, else to NULL. Neither allocates nor blocks.
  */
 uint32_t responder_receive(struct responder *responder, const uint8_t *bytes, size_t length,
-			 uint64_t now_ns, uint8_t *reply, struct responder_qp **completed);
+			   uint64_t now_ns, uint8_t *reply, struct responder_qp **completed);
 
 /* No receive is available before until_ns: a stall of the application. */
 void responder_withhold(struct responder_qp *qp, uint64_t until_ns);
