@@ -59,7 +59,10 @@ struct exchange_count {
 /*
  * All of these return 0 or a negative errno with a sentence. Reads wait at most timeout_ms (−1: for
  * ever) for a whole line; the peer's own error text becomes ours ("receiver HOST refused: …"); a peer of
- * another version, or one that speaks something else, is named as such (-EPROTO).
+ * another version, or one that speaks something else, is named as such (-EPROTO). -EINTR when a signal
+ * was caught while waiting. After a failed read or send the connection can only be closed.
+ *
+ * Descriptors are non-blocking and may be polled; a read takes its own line and nothing after it.
  */
 int exchange_connect(const char *host, uint16_t port, int timeout_ms, struct error *error); /* fd */
 int exchange_listen(const char *host, uint16_t port, struct error *error); /* fd; host NULL: any */
@@ -73,6 +76,9 @@ int exchange_send_done(int fd, const struct exchange_count *done, struct error *
 int exchange_read_done(int fd, struct exchange_count *done, int timeout_ms, struct error *error);
 int exchange_send_received(int fd, const struct exchange_count *received, struct error *error);
 int exchange_read_received(int fd, struct exchange_count *received, int timeout_ms, struct error *error);
+/* What an answer must keep of the offer: address family, pmtu, slot_size. */
+int exchange_check_answer(const struct exchange_offer *offer, const struct exchange_answer *answer,
+			  struct error *error);
 /* Best effort: the sentence for the other end. */
 void exchange_send_error(int fd, const char *sentence);
 
