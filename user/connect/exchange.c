@@ -104,14 +104,17 @@ static int read_failed(struct reader *reader, int code, int timeout_ms, struct e
 static int read_line(struct reader *reader, int timeout_ms, struct error *error)
 {
 	int64_t deadline = exchange_deadline(timeout_ms);
-	int rc = take_some(reader);
+	int rc;
+
+	reader->peer =
+		exchange_peer_of(reader->fd, reader->role); /* a reset would take the name away */
+	rc = take_some(reader);
 
 	while (!rc) {
 		rc = exchange_wait(reader->fd, POLLIN, deadline);
 		if (!rc)
 			rc = take_some(reader);
 	}
-	reader->peer = exchange_peer_of(reader->fd, reader->role);
 	if (rc < 0)
 		return read_failed(reader, -rc, timeout_ms, error);
 	reader->length--;

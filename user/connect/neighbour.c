@@ -77,16 +77,16 @@ int neighbour_find(struct netlink *netlink, const struct next_hop *hop, int time
 	struct entry entry, ignored;
 	int rc = look(netlink, hop, &entry);
 
-	if (!rc && !(entry.state & USABLE))
-		rc = ask(netlink, hop, RTM_NEWNEIGH, &ignored);
 	while (!rc && !(entry.state & USABLE)) {
-		rc = look(netlink, hop, &entry);
-		if (!rc && entry.state == NUD_FAILED)
-			rc = -EHOSTUNREACH; /* since we asked: the kernel has given up */
-		else if (!rc && !(entry.state & USABLE) && now_ms() >= end)
+		/* The kernel gives up after three probes; our caller's timeout may be longer. */
+		if (entry.state != NUD_INCOMPLETE)
+			rc = ask(netlink, hop, RTM_NEWNEIGH, &ignored);
+		if (!rc && now_ms() >= end)
 			rc = -ETIMEDOUT;
-		else if (!rc && !(entry.state & USABLE))
+		if (!rc) {
 			nanosleep(&pause, NULL);
+			rc = look(netlink, hop, &entry);
+		}
 	}
 	if (!rc)
 		memcpy(mac, entry.mac, 6);

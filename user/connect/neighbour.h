@@ -15,7 +15,7 @@ struct next_hop {
 
 /*
  * Takes the MAC of a usable entry; otherwise has the kernel resolve it (ARP, neighbour discovery)
- * and waits at most timeout_ms: -ETIMEDOUT or -EHOSTUNREACH when there is no answer, -EPERM without
+ * and waits at most timeout_ms: -ETIMEDOUT when there is no answer, -EPERM without
  * CAP_NET_ADMIN.
  */
 int neighbour_find(struct netlink *netlink, const struct next_hop *hop, int timeout_ms,

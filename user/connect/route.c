@@ -226,7 +226,6 @@ static int find_neighbour(struct search *search, const struct way *way, const ch
 	switch (-rc) {
 	case 0:
 		return 0;
-	case EHOSTUNREACH:
 	case ETIMEDOUT:
 		return error_set(search->error, EHOSTUNREACH,
 				 "%s does not answer %s on %s: check that it is up and in the same "
