@@ -72,8 +72,9 @@ void report_setup(FILE *out, const struct sender *sender)
 		program->program_id, program->native ? "native" : "generic");
 	if (!program->native)
 		fprintf(out, " (native refused: %s)", program->native_refused);
-	fprintf(out, "\n%s: AF_XDP on queue %u, copy mode; %u stream%s, PMTU %u, ring %u packets, "
-		     "%s of UMEM\n",
+	fprintf(out,
+		"\n%s: AF_XDP on queue %u, copy mode; %u stream%s, PMTU %u, ring %u packets, "
+		"%s of UMEM\n",
 		sender->route.interface, sender->options->queue, sender->stream_count,
 		sender->stream_count == 1 ? "" : "s", sender->pmtu, sender->options->ring,
 		size_text(sender->worker.umem_bytes, size));
@@ -135,7 +136,8 @@ static void summarize_stream(FILE *out, const struct sender_stream *stream)
 		(unsigned long long)status->messages, status->messages == 1 ? "" : "s",
 		size_text(status->bytes, size));
 	if (status->short_messages)
-		fprintf(out, ", %llu filled with zeros", (unsigned long long)status->short_messages);
+		fprintf(out, ", %llu filled with zeros",
+			(unsigned long long)status->short_messages);
 	if (stream->phase == SENDER_FAILED)
 		fprintf(out, "\n%s: FAILED: %s", stream->name, stream->error.text);
 	if (stream->phase == SENDER_FAILED && status->started_messages > status->messages)
@@ -232,7 +234,8 @@ void report_json(FILE *out, const struct sender *sender)
 	json_object_object_add(object, "interface",
 			       json_object_new_string(sender->route.interface));
 	json_object_object_add(object, "xdp_mode",
-			       json_object_new_string(sender->program.native ? "native" : "generic"));
+			       json_object_new_string(sender->program.native ? "native"
+									     : "generic"));
 	add_count(object, "xdp_program_id", sender->program.program_id);
 	add_count(object, "pmtu", sender->pmtu);
 	json_object_object_add(object, "seconds", json_object_new_double(totals.seconds));

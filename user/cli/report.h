@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What `xdp2roce send` tells: how it is set up, the progress line, the summary, and the same for programs.
+ * What `xdp2roce send` tells: how it is set up, the progress line, the summary, and the same for
+ * programs.
  */
 #ifndef USER_CLI_REPORT_H
 #define USER_CLI_REPORT_H

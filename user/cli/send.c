@@ -48,8 +48,8 @@ enum {
 
 static const struct argp_option entries[] = {
 	{ "to", OPTION_TO, "HOST[:PORT]", 0, "The receiver (port 18515 by default); required", 1 },
-	{ "interface", OPTION_INTERFACE, "NAME", 0, "Send through this interface (default: the route's)",
-	  1 },
+	{ "interface", OPTION_INTERFACE, "NAME", 0,
+	  "Send through this interface (default: the route's)", 1 },
 	{ "queue", OPTION_QUEUE, "N", 0, "Transmit queue of the interface (0)", 1 },
 	{ "pattern", OPTION_PATTERN, 0, 0, "Send a reproducible pattern instead of SOURCE", 2 },
 	{ "messages", OPTION_MESSAGES, "N", 0, "Messages of the pattern (64)", 2 },
@@ -57,15 +57,19 @@ static const struct argp_option entries[] = {
 	{ "message-size", OPTION_MESSAGE_SIZE, "SIZE", 0,
 	  "Bytes per message, as in 64KiB (1MiB); the receiver is told once per message", 2 },
 	{ "size", OPTION_SIZE, "SIZE", 0,
-	  "Bytes that standard input or a FIFO will deliver: messages then leave while they are read", 2 },
+	  "Bytes that standard input or a FIFO will deliver: messages then leave while they are "
+	  "read",
+	  2 },
 	{ "immediate", OPTION_IMMEDIATE, "on|off", 0,
-	  "End messages with an immediate, the message number (on); off: the receiver is not told", 3 },
+	  "End messages with an immediate, the message number (on); off: the receiver is not told",
+	  3 },
 	{ "pmtu", OPTION_PMTU, "BYTES", 0,
 	  "256, 512, 1024, 2048 or 4096 (the largest that the interface's MTU carries)", 3 },
 	{ "ring", OPTION_RING, "PACKETS", 0,
 	  "Packets in flight per stream, a power of two from 16 to 32768 (512)", 3 },
 	{ "ack-timeout", OPTION_ACK_TIMEOUT, "TIME", 0,
-	  "Wait for an acknowledgement before sending again, as in 67ms (67.109ms); 0: for ever", 3 },
+	  "Wait for an acknowledgement before sending again, as in 67ms (67.109ms); 0: for ever",
+	  3 },
 	{ "retry", OPTION_RETRY, "N", 0, "Times in a row without an answer, 0 to 7 (7)", 3 },
 	{ "rnr-retry", OPTION_RNR_RETRY, "N", 0,
 	  "Times in a row that the receiver may be not ready, 0 to 7, 7: for ever (7)", 3 },
@@ -77,13 +81,15 @@ static const struct argp_option entries[] = {
 
 static const char usage_text[] = "SOURCE…\n--pattern";
 static const char help_text[] =
-	"Streams each SOURCE (a file, a FIFO, or - for standard input) into the memory of a receiver "
+	"Streams each SOURCE (a file, a FIFO, or - for standard input) into the memory of a "
+	"receiver "
 	"with RDMA Writes over a reliable connection."
 	"\vEach SOURCE is a stream of its own, with its own queue pair. The receiver is "
 	"`xdp2roce recv --soft` on another host or in another network namespace.\n\n"
 	"Example: xdp2roce send --to 192.0.2.2 scan.raw";
 
-/* HOST, HOST:PORT; an IPv6 address would have more colons and is left to name resolution to refuse. */
+/* HOST, HOST:PORT; an IPv6 address would have more colons and is left to name resolution to refuse.
+ */
 static int parse_to(struct send_options *options, const char *text, struct error *error)
 {
 	const char *colon = strchr(text, ':');
@@ -91,11 +97,12 @@ static int parse_to(struct send_options *options, const char *text, struct error
 	uint64_t port = EXCHANGE_PORT;
 
 	if (colon && strchr(colon + 1, ':'))
-		return error_set(error, EINVAL,
-				 "--to %s: expected HOST or HOST:PORT with an IPv4 address or a name",
-				 text);
+		return error_set(
+			error, EINVAL,
+			"--to %s: expected HOST or HOST:PORT with an IPv4 address or a name", text);
 	if (!length || length >= sizeof(options->host))
-		return error_set(error, EINVAL, "--to: expected HOST or HOST:PORT, found '%s'", text);
+		return error_set(error, EINVAL, "--to: expected HOST or HOST:PORT, found '%s'",
+				 text);
 	if (colon && parse_number(colon + 1, "port", 1, 65535, &port, error))
 		return -EINVAL;
 	memcpy(options->host, text, length);
@@ -113,8 +120,8 @@ static int parse_pmtu(const char *text, uint32_t *pmtu, struct error *error)
 	if (parse_number(text, "PMTU", 256, 4096, &value, error))
 		return -EINVAL;
 	if (value & (value - 1))
-		return error_set(error, EINVAL,
-				 "PMTU is %s, expected 256, 512, 1024, 2048 or 4096", text);
+		return error_set(error, EINVAL, "PMTU is %s, expected 256, 512, 1024, 2048 or 4096",
+				 text);
 	*pmtu = (uint32_t)value;
 	return 0;
 }
@@ -127,7 +134,8 @@ static int parse_ring(const char *text, uint32_t *ring, struct error *error)
 		return -EINVAL;
 	if (value & (value - 1))
 		return error_set(error, EINVAL,
-				 "ring is %s packets, expected a power of two from 16 to 32768", text);
+				 "ring is %s packets, expected a power of two from 16 to 32768",
+				 text);
 	*ring = (uint32_t)value;
 	return 0;
 }
@@ -163,7 +171,8 @@ static int parse_value(struct send_options *options, int key, const char *text, 
 	case OPTION_MESSAGE_SIZE:
 		return parse_size(text, &options->message_size, error);
 	case OPTION_MESSAGES:
-		return parse_number(text, "messages", 1, UINT64_MAX >> 32, &options->messages, error);
+		return parse_number(text, "messages", 1, UINT64_MAX >> 32, &options->messages,
+				    error);
 	case OPTION_SEED:
 		return parse_number(text, "seed", 0, UINT64_MAX, &options->seed, error);
 	case OPTION_SIZE:
@@ -203,7 +212,8 @@ static void check_complete(struct argp_state *state, struct send_options *option
 	if (options->pattern && count)
 		argp_error(state, "--pattern and SOURCE exclude each other");
 	if (!options->pattern && !count)
-		argp_error(state, "nothing to send: name a file, - for standard input, or --pattern");
+		argp_error(state,
+			   "nothing to send: name a file, - for standard input, or --pattern");
 	if (options->message_size > ROCE_MAX_MESSAGE)
 		argp_error(state, "message-size is %llu bytes, expected at most 2 GiB",
 			   (unsigned long long)options->message_size);

@@ -16,7 +16,7 @@
 
 #define CONNECT_MS 5000
 #define RECEIVED_NS 60000000000u /* for the receiver to write out what it has */
-#define LOST_NS 10000000000u	 /* without the control connection a stream may go on so long */
+#define LOST_NS 10000000000u     /* without the control connection a stream may go on so long */
 
 static const uint8_t mapped_prefix[12] = { [10] = 0xFF, [11] = 0xFF };
 
@@ -48,10 +48,11 @@ static int resolve(struct sender *sender, char host[INET_ADDRSTRLEN], struct err
 	int err = getaddrinfo(sender->options->host, NULL, &hints, &found);
 
 	if (err)
-		return error_set(error, EHOSTUNREACH,
-				 "'%s' has no IPv4 address (%s): name a host or an address that the "
-				 "receiver listens on",
-				 sender->options->host, gai_strerror(err));
+		return error_set(
+			error, EHOSTUNREACH,
+			"'%s' has no IPv4 address (%s): name a host or an address that the "
+			"receiver listens on",
+			sender->options->host, gai_strerror(err));
 	address = ((const struct sockaddr_in *)(const void *)found->ai_addr)->sin_addr;
 	freeaddrinfo(found);
 	memcpy(sender->remote_ip, mapped_prefix, sizeof(mapped_prefix));
@@ -74,11 +75,12 @@ static int choose_pmtu(struct sender *sender, struct error *error)
 	else
 		pmtu = wanted;
 	if (pmtu + FRAMER_IP_OVERHEAD > mtu)
-		return error_set(error, EMSGSIZE,
-				 "PMTU %u needs an MTU of %zu on %s, found %u: raise it (ip link set %s "
-				 "mtu %zu) or choose a smaller --pmtu",
-				 pmtu, (size_t)pmtu + FRAMER_IP_OVERHEAD, sender->route.interface, mtu,
-				 sender->route.interface, (size_t)pmtu + FRAMER_IP_OVERHEAD);
+		return error_set(
+			error, EMSGSIZE,
+			"PMTU %u needs an MTU of %zu on %s, found %u: raise it (ip link set %s "
+			"mtu %zu) or choose a smaller --pmtu",
+			pmtu, (size_t)pmtu + FRAMER_IP_OVERHEAD, sender->route.interface, mtu,
+			sender->route.interface, (size_t)pmtu + FRAMER_IP_OVERHEAD);
 	sender->pmtu = pmtu;
 	return sender_check_kernel(system.release, pmtu, error);
 }
@@ -124,8 +126,8 @@ static int connect_all(struct sender *sender, const char *host, struct error *er
 
 static int open_program(struct sender *sender, struct error *error)
 {
-	int err = xdp_program_open(&sender->program, sender->route.ifindex,
-				   sender->route.interface, ACK_MAP_QPS, 1, error);
+	int err = xdp_program_open(&sender->program, sender->route.ifindex, sender->route.interface,
+				   ACK_MAP_QPS, 1, error);
 
 	if (err)
 		return err;
@@ -157,25 +159,28 @@ static int check_answer(const struct sender *sender, const struct exchange_offer
 			const struct exchange_answer *answer, struct error *error)
 {
 	if (memcmp(answer->ip, sender->remote_ip, 16))
-		return error_set(error, EPROTO,
-				 "the receiver answers for another address than %s: name the address "
-				 "that its RDMA device has",
-				 sender->options->host);
+		return error_set(
+			error, EPROTO,
+			"the receiver answers for another address than %s: name the address "
+			"that its RDMA device has",
+			sender->options->host);
 	if (answer->pmtu != offer->pmtu)
 		return error_set(error, EPROTO,
 				 "the receiver takes PMTU %u, offered was %u: use --pmtu %u",
 				 answer->pmtu, offer->pmtu, answer->pmtu);
 	if (answer->slot_size < offer->message_size)
-		return error_set(error, EMSGSIZE,
-				 "messages of %llu bytes do not fit the receiver's slots of %llu: use "
-				 "--message-size %llu or a larger --slot-size there",
-				 (unsigned long long)offer->message_size,
-				 (unsigned long long)answer->slot_size,
-				 (unsigned long long)answer->slot_size);
+		return error_set(
+			error, EMSGSIZE,
+			"messages of %llu bytes do not fit the receiver's slots of %llu: use "
+			"--message-size %llu or a larger --slot-size there",
+			(unsigned long long)offer->message_size,
+			(unsigned long long)answer->slot_size,
+			(unsigned long long)answer->slot_size);
 	if (offer->immediate && answer->slot_count < 2)
-		return error_set(error, EPROTO,
-				 "the receiver has %u slot, expected at least 2: one is always kept back",
-				 answer->slot_count);
+		return error_set(
+			error, EPROTO,
+			"the receiver has %u slot, expected at least 2: one is always kept back",
+			answer->slot_count);
 	return 0;
 }
 
@@ -296,7 +301,8 @@ static void explain_qp_error(struct sender_stream *stream)
 		break;
 	case REQUESTER_RNR_RETRY_EXCEEDED:
 		snprintf(text, room,
-			 "the receiver was not ready for PSN 0x%06x, asked %u times (%s); its reader "
+			 "the receiver was not ready for PSN 0x%06x, asked %u times (%s); its "
+			 "reader "
 			 "is too slow, or raise --rnr-retry",
 			 qp->psn, qp->tries, last);
 		break;
@@ -314,7 +320,8 @@ static void explain_qp_error(struct sender_stream *stream)
 		break;
 	default:
 		snprintf(text, room,
-			 "the receiver failed at PSN 0x%06x (%s, sent %u times); its own log says why",
+			 "the receiver failed at PSN 0x%06x (%s, sent %u times); its own log says "
+			 "why",
 			 qp->psn, last, qp->tries);
 	}
 }
@@ -373,8 +380,9 @@ static void end_streaming(struct sender *sender, struct sender_stream *stream)
 		explain_qp_error(stream);
 		break;
 	default:
-		error_set(&stream->error, EINTR, "stopped before its end; what was started is "
-						 "delivered");
+		error_set(&stream->error, EINTR,
+			  "stopped before its end; what was started is "
+			  "delivered");
 	}
 	fail(stream);
 }
@@ -423,13 +431,13 @@ static void await_received(struct sender_stream *stream)
 	err = exchange_read_received(stream->control, &received, CONNECT_MS, &stream->error);
 	if (!err && (received.messages != stream->status.messages ||
 		     received.bytes != stream->status.bytes))
-		err = error_set(&stream->error, EBADMSG,
-				"the receiver counted %llu messages with %llu bytes, sent were %llu "
-				"with %llu",
-				(unsigned long long)received.messages,
-				(unsigned long long)received.bytes,
-				(unsigned long long)stream->status.messages,
-				(unsigned long long)stream->status.bytes);
+		err = error_set(
+			&stream->error, EBADMSG,
+			"the receiver counted %llu messages with %llu bytes, sent were %llu "
+			"with %llu",
+			(unsigned long long)received.messages, (unsigned long long)received.bytes,
+			(unsigned long long)stream->status.messages,
+			(unsigned long long)stream->status.bytes);
 	if (err) {
 		fail(stream);
 		return;

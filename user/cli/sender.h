@@ -2,9 +2,9 @@
 /*
  * One run of `xdp2roce send`: from the sources and the receiver's name to delivered streams.
  *
- * sender_open takes what it needs step by step, in the order in which a mistake is cheapest to report:
- * sources, route, claim on the interface, receiver, XDP program, socket. sender_close gives all of it
- * back, wherever sender_open stopped.
+ * sender_open takes what it needs step by step, in the order in which a mistake is cheapest to
+ * report: sources, route, claim on the interface, receiver, XDP program, socket. sender_close gives
+ * all of it back, wherever sender_open stopped.
  */
 #ifndef USER_CLI_SENDER_H
 #define USER_CLI_SENDER_H
@@ -28,8 +28,8 @@ struct sender_options {
 	const struct source_config *sources;
 	uint32_t source_count; /* 1…WORKER_STREAMS */
 	bool immediate;
-	uint32_t pmtu; /* bytes, 0: the largest that the interface carries */
-	uint32_t ring; /* packets */
+	uint32_t pmtu;        /* bytes, 0: the largest that the interface carries */
+	uint32_t ring;        /* packets */
 	uint64_t ack_timeout; /* ns */
 	uint32_t retry, rnr_retry;
 	bool fixed_start_psn;
@@ -47,7 +47,7 @@ struct sender_stream {
 	char name[EXCHANGE_NAME];
 	struct source *source;
 	uint64_t total_bytes; /* 0: not known */
-	int control;	      /* exchange connection, −1 when closed */
+	int control;          /* exchange connection, −1 when closed */
 	bool control_lost;    /* the receiver closed it while data was on the way */
 	uint64_t lost_at;     /* ns */
 	uint64_t deadline;    /* of the receiver's count, ns */
