@@ -21,7 +21,7 @@ static void fail(struct requester *requester, enum requester_failure failure, ui
 	requester->error = (struct requester_error){
 		.failure = failure,
 		.psn = psn,
-		.tries = 1 + requester->retries + requester->rnr_retries,
+		.tries = retransmission_slot(requester->ring, psn)->sent,
 		.syndrome = requester->syndrome,
 	};
 	requester->waiting = false;

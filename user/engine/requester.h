@@ -44,7 +44,7 @@ enum requester_failure {
 struct requester_error {
 	enum requester_failure failure;
 	uint32_t psn;      /* oldest unacknowledged packet, or the one that was refused */
-	uint32_t tries;    /* times it was sent since the last fresh acknowledgement */
+	uint32_t tries;    /* times it was sent; 65535: or more */
 	uint32_t syndrome; /* last one received, of any kind; 0x100 when there was none */
 };
 
