@@ -6,6 +6,8 @@
 #ifndef TESTS_UNIT_ENGINE_STEPS_H
 #define TESTS_UNIT_ENGINE_STEPS_H
 
+#include <errno.h>
+
 #include "engine_rig.h"
 
 enum step_kind {
