@@ -30,6 +30,7 @@ enum step_kind {
 	STEP_FAIL,
 	STEP_CREDITS,
 	STEP_STATE,
+	STEP_ACKREQ,
 };
 
 struct step {
@@ -69,6 +70,7 @@ struct step {
 #define FAIL(failure, psn, tries, syndrome) { STEP_FAIL, failure, psn, tries, syndrome }
 #define CREDITS(n) { STEP_CREDITS, n, 0, 0, 0 }
 #define STATE(state) { STEP_STATE, state, 0, 0, 0 }
+#define ACKREQ(psn, set) { STEP_ACKREQ, psn, set, 0, 0 } /* when it was sent last */
 
 struct row {
 	const char *rule;
@@ -124,6 +126,17 @@ static inline void step_failure(struct rig *rig, const struct step *step)
 	RIG_EQ(rig, qp_message(&rig->qp, 1), -ENOTCONN, "qp_message in error");
 }
 
+static inline void step_ackreq(struct rig *rig, const struct step *step)
+{
+	for (uint32_t i = rig->logged; i > 0; i--) {
+		if (rig->log[i - 1].psn != step->a)
+			continue;
+		RIG_EQ(rig, rig->log[i - 1].ackreq, step->b, "AckReq");
+		return;
+	}
+	cr_assert_fail("%s: PSN +%lld was never sent", rig->where, (long long)step->a);
+}
+
 static inline void step_check(struct rig *rig, const struct step *step)
 {
 	const struct requester_counters *counters = &rig->qp.requester.counters;
@@ -170,6 +183,9 @@ static inline void step_run(struct rig *rig, const struct step *step)
 		break;
 	case STEP_EXPIRE:
 		rig_expire(rig);
+		break;
+	case STEP_ACKREQ:
+		step_ackreq(rig, step);
 		break;
 	case STEP_FAIL:
 		step_failure(rig, step);
