@@ -111,9 +111,7 @@ static int load(struct internal *in, uint32_t qps, struct error *error)
 		rc = bpf_map__set_max_entries(skeleton->maps.ack, qps);
 	if (!rc)
 		rc = bpf_map__set_max_entries(skeleton->maps.pending, qps / ACK_MAP_QPS_PER_WORD);
-	if (!rc)
-		rc = bpf_map__set_max_entries(bpf_map__inner_map(skeleton->maps.wake),
-					      page_round(ACK_MAP_WAKE_BYTES));
+	/* libbpf itself rounds the inner map of wake up to a page. */
 	if (!rc)
 		rc = ack_processor__load(skeleton);
 	if (!rc)
