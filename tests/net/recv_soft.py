@@ -405,6 +405,25 @@ def case_slow_output_delays_no_other_stream():
         stalled.close()
 
 
+def case_fifo_without_a_reader():
+    with tempfile.TemporaryDirectory() as scratch:
+        pipe = os.path.join(scratch, "pipe")
+        os.mkfifo(pipe)
+        receiver = Receiver("--json", "--output", pipe)
+        keeper = []
+        timer = threading.Timer(0.3, lambda: keeper.append(os.open(pipe, os.O_RDONLY)))
+        timer.start()
+        sender = Sender()
+        timer.join()
+        sender.add_message(b"abcd")
+        sender.run()
+        sender.finish(1, 4)
+        receiver.end(0)
+        assert os.read(keeper[0], 10) == b"abcd"
+        os.close(keeper[0])
+        sender.close()
+
+
 def refused(options, sentence, **sender_options):
     receiver = Receiver(*options)
     try:
