@@ -456,9 +456,11 @@ int recv_main(int argc, char **argv)
 		.signals = -1,
 		.guard = -1,
 	};
+	static char name[] = "xdp2roce recv"; /* what help and complaints call it */
 	struct error error = { "" };
 	int rc;
 
+	argv[0] = name;
 	if (argp_parse(&argp, argc, argv, 0, NULL, &receiver.shared.options))
 		return EXIT_FAILURE;
 	rc = open_receiver(&receiver, &error);
