@@ -27,9 +27,12 @@ static uint32_t count_queues(int fd, struct ifreq *request)
 {
 	struct ethtool_channels channels = { .cmd = ETHTOOL_GCHANNELS };
 	uint32_t separate;
+	int rc;
 
 	request->ifr_data = (char *)&channels;
-	if (ioctl(fd, SIOCETHTOOL, request) < 0)
+	rc = ioctl(fd, SIOCETHTOOL, request);
+	request->ifr_data = NULL;
+	if (rc < 0)
 		return 0;
 	separate = channels.rx_count > channels.tx_count ? channels.rx_count : channels.tx_count;
 	return channels.combined_count + separate;
