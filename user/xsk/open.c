@@ -111,12 +111,13 @@ static int explain_registration(const struct xsk_config *config, int code, struc
 	case ENOMEM:
 		if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
 			break;
-		return error_set(error, code,
-				 "the kernel did not lock the %zu KiB of the UMEM: RLIMIT_MEMLOCK is "
-				 "%llu KiB for all processes of this user; raise it to at least %zu "
-				 "KiB (ulimit -l, LimitMEMLOCK=) or run with CAP_IPC_LOCK",
-				 config->umem_bytes >> 10, (unsigned long long)limit.rlim_cur >> 10,
-				 config->umem_bytes >> 10);
+		return error_set(
+			error, code,
+			"the kernel did not lock the %zu KiB of the UMEM: RLIMIT_MEMLOCK is "
+			"%llu KiB for all processes of this user; raise it to at least %zu "
+			"KiB (ulimit -l, LimitMEMLOCK=) or run with CAP_IPC_LOCK",
+			config->umem_bytes >> 10, (unsigned long long)limit.rlim_cur >> 10,
+			config->umem_bytes >> 10);
 	}
 	return error_set(error, code, "the UMEM of %zu KiB for %s could not be registered: %s",
 			 config->umem_bytes >> 10, config->interface, strerror(code));
