@@ -8,7 +8,10 @@ PMTU = 256
 PACKETS = 64
 SIZE = PMTU * PACKETS
 SPACING = 16  # AckReq on every 16th packet, and on the last
-ACKS = PACKETS // SPACING
+# … and on the very first packet: until a responder has said what credit it gives, the first message
+# may send one packet and must wait.
+ACKS = 1 + PACKETS // SPACING
+AWAITED = (1, ACKS)  # the ACKs that nothing else makes up for
 LAST = PACKETS - 1  # PSN of the message's last packet, the first being 0
 
 
@@ -52,12 +55,12 @@ def test_lost_frame(rig, position):
     check_equal(received["faults"]["dropped"], 1, "frames dropped")
     check(first[position - 1] >= 2, "the lost packet was not sent again", first)
     check(sent["retransmitted_frames"] <= 64, "more than a window was sent again", sent)
-    if position < PACKETS:
+    if position not in (1, PACKETS):
         check_equal(sent["timeouts"], 0, "timeouts: a NAK tells of the loss")
         check_equal(sent["naks"], 1, "NAKs")
         check_equal(first[:position - 1], [1] * (position - 1), "packets before the lost one")
     else:
-        check_equal(sent["timeouts"], 1, "timeouts: nothing else tells of the last one's loss")
+        check_equal(sent["timeouts"], 1, "timeouts: no packet behind it tells of the loss")
         check(sent["retransmitted_frames"] <= SPACING, "more than the probe was sent again", sent)
 
 
@@ -65,18 +68,18 @@ def test_lost_frame(rig, position):
 def test_lost_ack(rig, position):
     sent, received, first = send_around_loss(rig, "drop-reply=%d" % position)
     check_equal(received["faults"]["dropped_replies"], 1, "replies dropped")
-    if position < ACKS:
+    if position not in AWAITED:
         check_equal(sent["retransmitted_frames"], 0, "retransmissions: a later ACK covers it")
         check_equal(sent["timeouts"], 0, "timeouts")
     else:
-        check_equal(sent["timeouts"], 1, "timeouts: nothing else tells of the last ACK's loss")
+        check_equal(sent["timeouts"], 1, "timeouts: nothing else tells of the loss")
         check(1 <= sent["retransmitted_frames"] <= SPACING, "not one probe", first)
         check(received["duplicates"] >= 1, "the responder saw no duplicate", received)
 
 
 def test_lost_nak(rig):
     """The gap is NAKed once; when that is lost the ACK timer finds it."""
-    sent, received, _ = send_around_loss(rig, "drop-frame=20", "drop-reply=2")
+    sent, received, _ = send_around_loss(rig, "drop-frame=20", "drop-reply=3")
     check_equal(received["faults"]["dropped_replies"], 1, "replies dropped")
     check_equal(sent["timeouts"], 1, "timeouts")
     check(sent["retransmitted_frames"] <= 2 * 64, "more than two windows sent again", sent)
@@ -113,8 +116,8 @@ def test_corrupted_frame(rig, position):
     check(sent["retransmitted_frames"] <= 64, "more than a window was sent again", sent)
 
 
-@each(1, 2, 4)
+@each(1, 2, ACKS)
 def test_corrupted_ack(rig, position):
     sent, received, _ = send_around_loss(rig, "corrupt-reply=%d" % position)
     check_equal(received["faults"]["corrupted_replies"], 1, "replies corrupted")
-    check_equal(sent["timeouts"], int(position == ACKS), "timeouts")
+    check_equal(sent["timeouts"], int(position in AWAITED), "timeouts")
