@@ -11,7 +11,7 @@ CC = gcc
 CLANG ?= clang
 BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
 SANITIZE ?= 0
-BUILD = build/$(if $(filter 1,$(SANITIZE)),sanitize,release)-$(CC)
+BUILD = build/$(if $(filter fuzz,$(SANITIZE)),fuzz,$(if $(filter 1,$(SANITIZE)),sanitize,release))-$(CC)
 
 Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-8s %s\n' '$(1)' '$(patsubst $(BUILD)/%,%,$@)')
@@ -29,8 +29,12 @@ ifeq ($(SANITIZE),1)
 ALL_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 ALL_LDFLAGS += -fsanitize=address,undefined
 endif
+ifeq ($(SANITIZE),fuzz)
+ALL_CFLAGS += -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+ALL_LDFLAGS += -fsanitize=address,undefined
+endif
 
-.PHONY: all demo check check-unit clean format lint tests
+.PHONY: all demo check check-% clean format tests unit-tests fuzzers fuzz-programs
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -92,7 +96,37 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libxdp2roce.a
 $(BPF_TESTS): $(BUILD)/tests/bpf/frame.o $(BUILD)/tests/bpf/harness.o
 $(BUILD)/tests/bpf/%.o: $(BUILD)/bpf/ack_processor.skel.h
 
+unit-tests: $(UNIT)
 tests: $(UNIT) $(BPF_TESTS)
+
+# Fuzzers: one libFuzzer program per file of tests/fuzz, on an archive of its own.
+FUZZERS = $(patsubst tests/fuzz/%.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
+
+fuzzers:
+	$(Q)$(MAKE) --no-print-directory CC=clang SANITIZE=fuzz fuzz-programs
+
+fuzz-programs: $(FUZZERS)
+
+$(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/libxdp2roce.a
+	$(call say,LD)
+	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(PKG_LIBS)
+
+# The two commands of the README. What they need is installed first, then make starts afresh.
+demo:
+	$(Q)scripts/setup demo
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)scripts/demo
+
+check:
+	$(Q)scripts/setup all
+	$(Q)scripts/check
+
+check-%:
+	$(Q)scripts/setup all
+	$(Q)scripts/check $*
+
+format:
+	$(Q)clang-format -i $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 
 clean:
 	rm -rf build

@@ -45,59 +45,29 @@ static __always_inline bool length_is_right(const struct frame *frame, __u32 aft
 	       (const void *)(frame->bth + 1) + rest <= frame->end;
 }
 
-static __always_inline bool take_cnp(const struct frame *frame, struct ack_line *line,
-				     struct xdp_counters *count)
-{
-	if (!length_is_right(frame, ROCE_CNP_RESERVED_LEN)) {
-		count->bad_length++;
-		return false;
-	}
-	if (!icrc_cnp_is_right(frame)) {
-		count->bad_icrc++;
-		return false;
-	}
-	__sync_fetch_and_add(&line->cnps, 1);
-	count->cnps++;
-	return true;
-}
-
 static __always_inline bool take_acknowledgement(const struct frame *frame, __u32 generation,
 						 const struct qp_line *qp_line,
 						 struct ack_line *line, struct xdp_counters *count)
 {
 	const struct roce_aeth *aeth = (const void *)(frame->bth + 1);
-	struct acknowledgement a;
+	struct acknowledgement a = {
+		.psn = roce_get24(frame->bth->psn),
+		.msn = roce_get24(aeth->msn),
+		.syndrome = aeth->syndrome,
+		.generation = generation,
+		.start_psn = READ_ONCE(qp_line->start_psn),
+		.highest_psn = READ_ONCE(qp_line->highest_psn),
+	};
+	__u32 kind = a.syndrome & ROCE_AETH_KIND_MASK;
 	bool taken;
 
-	if (!length_is_right(frame, sizeof(*aeth))) {
-		count->bad_length++;
-		return false;
-	}
-	if (!icrc_ack_is_right(frame)) {
-		count->bad_icrc++;
-		return false;
-	}
-	a.psn = roce_get24(frame->bth->psn);
-	a.msn = roce_get24(aeth->msn);
-	a.syndrome = aeth->syndrome;
-	a.generation = generation;
-	a.start_psn = READ_ONCE(qp_line->start_psn);
-	a.highest_psn = READ_ONCE(qp_line->highest_psn);
-
-	switch (a.syndrome & ROCE_AETH_KIND_MASK) {
-	case ROCE_AETH_ACK:
+	if (kind == ROCE_AETH_ACK) {
 		taken = record_ack(line, &a, count);
-		break;
-	case ROCE_AETH_RNR:
+	} else if (kind == ROCE_AETH_RNR) {
 		taken = record_nak(line, &line->rnr, &a, count);
-		break;
-	case ROCE_AETH_NAK:
-		if (a.syndrome <= ROCE_NAK_REMOTE_OPERATION) {
-			taken = record_nak(line, &line->nak, &a, count);
-			break;
-		}
-		/* fallthrough */
-	default:
+	} else if (kind == ROCE_AETH_NAK && a.syndrome <= ROCE_NAK_REMOTE_OPERATION) {
+		taken = record_nak(line, &line->nak, &a, count);
+	} else {
 		count->bad_header++;
 		return false;
 	}
@@ -106,24 +76,35 @@ static __always_inline bool take_acknowledgement(const struct frame *frame, __u3
 	return taken;
 }
 
-/* True when the ack line says something new. */
+/* True when the ack line says something new; every other frame is counted under its reason. */
 static __always_inline bool take(const struct frame *frame, __u32 generation,
 				 const struct qp_line *qp_line, struct ack_line *line,
 				 struct xdp_counters *count)
 {
+	__u8 opcode = frame->bth->opcode;
+	bool cnp = opcode == ROCE_CNP;
+
 	if (!header_is_right(frame->bth)) {
 		count->bad_header++;
 		return false;
 	}
-	switch (frame->bth->opcode) {
-	case ROCE_RC_ACKNOWLEDGE:
-		return take_acknowledgement(frame, generation, qp_line, line, count);
-	case ROCE_CNP:
-		return take_cnp(frame, line, count);
-	default:
+	if (opcode != ROCE_RC_ACKNOWLEDGE && !cnp) {
 		count->bad_opcode++;
 		return false;
 	}
+	if (!length_is_right(frame, cnp ? ROCE_CNP_RESERVED_LEN : sizeof(struct roce_aeth))) {
+		count->bad_length++;
+		return false;
+	}
+	if (!icrc_is_right(frame, cnp)) {
+		count->bad_icrc++;
+		return false;
+	}
+	if (!cnp)
+		return take_acknowledgement(frame, generation, qp_line, line, count);
+	__sync_fetch_and_add(&line->cnps, 1);
+	count->cnps++;
+	return true;
 }
 
 SEC("xdp.frags")

@@ -30,63 +30,83 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "masks and slices are 
 #define ICRC_IPV6_40 ICRC_BYTES(6, 7)			      /* UDP checksum */
 #define ICRC_IPV6_48 ICRC_BYTES(4, 4)			      /* BTH byte 4 */
 
-static __always_inline __u32 icrc_8(__u32 crc, const void *bytes, __u64 mask)
+/*
+ * The tables behind a pointer that the compiler cannot see through: one register and constant offsets,
+ * where it would otherwise spill the addresses of eight tables.
+ */
+static __always_inline const __u8 *icrc_tables(void)
 {
-	__u64 word = (*(const __u64 *)bytes | mask) ^ crc;
+	const void *tables = crc_table;
 
-	return crc_table[7][word & 0xFF] ^ crc_table[6][word >> 8 & 0xFF] ^
-	       crc_table[5][word >> 16 & 0xFF] ^ crc_table[4][word >> 24 & 0xFF] ^
-	       crc_table[3][word >> 32 & 0xFF] ^ crc_table[2][word >> 40 & 0xFF] ^
-	       crc_table[1][word >> 48 & 0xFF] ^ crc_table[0][word >> 56];
+	asm volatile("" : "+r"(tables));
+	return tables;
 }
 
-static __always_inline __u32 icrc_4(__u32 crc, const void *bytes)
-{
-	__u32 word = *(const __u32 *)bytes ^ crc;
+/* Table k at the byte of word that starts at this bit. */
+#define ICRC_LOOKUP(tables, k, word, bit)                                                          \
+	(*(const __u32 *)((tables) + ((word) >> (bit) & 0xFF) * 4 + (k) * 1024))
 
-	return crc_table[3][word & 0xFF] ^ crc_table[2][word >> 8 & 0xFF] ^
-	       crc_table[1][word >> 16 & 0xFF] ^ crc_table[0][word >> 24];
+/* The half of the word that the register does not reach is looked up while the other one waits for it. */
+static __always_inline __u32 icrc_8(const __u8 *tables, __u32 crc, const void *bytes, __u64 mask)
+{
+	__u64 word = *(const __u64 *)bytes | mask;
+	__u64 high = word >> 32, low = (__u32)word ^ crc;
+
+	high = ICRC_LOOKUP(tables, 3, high, 0) ^ ICRC_LOOKUP(tables, 2, high, 8) ^
+	       ICRC_LOOKUP(tables, 1, high, 16) ^ ICRC_LOOKUP(tables, 0, high, 24);
+	low = ICRC_LOOKUP(tables, 7, low, 0) ^ ICRC_LOOKUP(tables, 6, low, 8) ^
+	      ICRC_LOOKUP(tables, 5, low, 16) ^ ICRC_LOOKUP(tables, 4, low, 24);
+	return high ^ low;
 }
 
-/* IP header to the end of the BTH. */
+static __always_inline __u32 icrc_4(const __u8 *tables, __u32 crc, const void *bytes)
+{
+	__u64 word = *(const __u32 *)bytes ^ crc;
+
+	return ICRC_LOOKUP(tables, 3, word, 0) ^ ICRC_LOOKUP(tables, 2, word, 8) ^
+	       ICRC_LOOKUP(tables, 1, word, 16) ^ ICRC_LOOKUP(tables, 0, word, 24);
+}
+
+/* IP header to the end of the BTH. Each branch has tables of its own, or the compiler mixes them up. */
 static __always_inline __u32 icrc_headers(const struct frame *frame)
 {
+	const __u8 *tables;
 	const void *ip = frame->ip;
 	__u32 crc = ROCE_ICRC_SEED;
 
 	if (frame->ipv6) {
-		crc = icrc_8(crc, ip, ICRC_IPV6_0);
-		crc = icrc_8(crc, ip + 8, 0);
-		crc = icrc_8(crc, ip + 16, 0);
-		crc = icrc_8(crc, ip + 24, 0);
-		crc = icrc_8(crc, ip + 32, 0);
-		crc = icrc_8(crc, ip + 40, ICRC_IPV6_40);
-		crc = icrc_8(crc, ip + 48, ICRC_IPV6_48);
-		return icrc_4(crc, ip + 56);
+		tables = icrc_tables();
+		crc = icrc_8(tables, crc, ip, ICRC_IPV6_0);
+		crc = icrc_8(tables, crc, ip + 8, 0);
+		crc = icrc_8(tables, crc, ip + 16, 0);
+		crc = icrc_8(tables, crc, ip + 24, 0);
+		crc = icrc_8(tables, crc, ip + 32, 0);
+		crc = icrc_8(tables, crc, ip + 40, ICRC_IPV6_40);
+		crc = icrc_8(tables, crc, ip + 48, ICRC_IPV6_48);
+		return icrc_4(tables, crc, ip + 56);
 	}
-	crc = icrc_8(crc, ip, ICRC_IPV4_0);
-	crc = icrc_8(crc, ip + 8, ICRC_IPV4_8);
-	crc = icrc_8(crc, ip + 16, 0);
-	crc = icrc_8(crc, ip + 24, ICRC_IPV4_24);
-	return icrc_8(crc, ip + 32, ICRC_IPV4_32);
+	tables = icrc_tables();
+	crc = icrc_8(tables, crc, ip, ICRC_IPV4_0);
+	crc = icrc_8(tables, crc, ip + 8, ICRC_IPV4_8);
+	crc = icrc_8(tables, crc, ip + 16, 0);
+	crc = icrc_8(tables, crc, ip + 24, ICRC_IPV4_24);
+	return icrc_8(tables, crc, ip + 32, ICRC_IPV4_32);
 }
 
-/* True when the ICRC after the AETH of an acknowledgement is right. */
-static __always_inline bool icrc_ack_is_right(const struct frame *frame)
+/* The BTH is followed by an AETH, or by the reserved bytes of a CNP; then comes the ICRC. */
+static __always_inline bool icrc_is_right(const struct frame *frame, bool cnp)
 {
 	const void *rest = frame->bth + 1;
-	__u32 crc = icrc_4(icrc_headers(frame), rest);
+	__u32 crc = icrc_headers(frame);
+	const __u8 *tables = icrc_tables();
 
+	if (cnp) {
+		crc = icrc_8(tables, crc, rest, 0);
+		crc = icrc_8(tables, crc, rest + 8, 0);
+		return ~crc == *(const __u32 *)(rest + ROCE_CNP_RESERVED_LEN);
+	}
+	crc = icrc_4(tables, crc, rest);
 	return ~crc == *(const __u32 *)(rest + sizeof(struct roce_aeth));
-}
-
-/* True when the ICRC after the reserved bytes of a CNP is right. */
-static __always_inline bool icrc_cnp_is_right(const struct frame *frame)
-{
-	const void *rest = frame->bth + 1;
-	__u32 crc = icrc_8(icrc_8(icrc_headers(frame), rest, 0), rest + 8, 0);
-
-	return ~crc == *(const __u32 *)(rest + ROCE_CNP_RESERVED_LEN);
 }
 
 #endif

@@ -118,6 +118,7 @@ static __always_inline bool record_ack(struct ack_line *line, const struct ackno
 	__u64 word = ack_word(a->psn, a->generation, a->syndrome, a->msn);
 	__u64 known = READ_ONCE(line->ack);
 
+#pragma clang loop unroll(disable)
 	for (int try = 0; try < RECORD_TRIES; try++) {
 		enum judgement judgement = judge_ack(known, a);
 		__u64 found;
@@ -142,6 +143,7 @@ static __always_inline bool record_nak(struct ack_line *line, __u64 *place,
 	__u32 last = last_acknowledged(READ_ONCE(line->ack), a);
 	__u64 known = READ_ONCE(*place);
 
+#pragma clang loop unroll(disable)
 	for (int try = 0; try < RECORD_TRIES; try++) {
 		enum judgement judgement = judge_nak(known, last, a);
 		__u32 sequence = is_of(known, a) ? ack_word_low24(known + 1) : 1;

@@ -22,7 +22,7 @@ static const uint8_t mapped_prefix[12] = { [10] = 0xFF, [11] = 0xFF };
 
 int sender_check_kernel(const char *release, uint32_t pmtu, struct error *error)
 {
-	unsigned int major = 0, minor = 0, need_major = 5, need_minor = 12;
+	unsigned int major = 0, minor = 0, need_major = 6, need_minor = 1;
 
 	if (pmtu > 2048) {
 		need_major = 6;
@@ -37,7 +37,7 @@ int sender_check_kernel(const char *release, uint32_t pmtu, struct error *error)
 				 "PMTU 4096 needs Linux 6.6 or later (a frame of two descriptors), "
 				 "found %s: use --pmtu 2048",
 				 release);
-	return error_set(error, ENOSYS, "xdp2roce needs Linux 5.12 or later, found %s", release);
+	return error_set(error, ENOSYS, "xdp2roce needs Linux 6.1 or later, found %s", release);
 }
 
 static int resolve(struct sender *sender, char host[INET_ADDRSTRLEN], struct error *error)

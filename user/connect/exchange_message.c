@@ -9,6 +9,7 @@
 #include <xdp2roce/roce.h>
 
 #include "exchange_message.h"
+#include "exchange_text.h"
 
 #define MEMBER_VERSION "xdp2roce"
 #define JSON_DEPTH                                                                                 \
@@ -18,45 +19,6 @@
 static bool is_mapped(const uint8_t ip[16])
 {
 	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)ip);
-}
-
-/* Bytes of the printable UTF-8 character at text; 0 for a control character (C1 too) or bad UTF-8.
- */
-static size_t printable_length(const uint8_t *text)
-{
-	size_t length = text[0] < 0x80 ? 1 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4;
-
-	if (length == 1)
-		return text[0] >= 0x20 && text[0] != 0x7f;
-	if (text[0] < 0xc2 || text[0] > 0xf4)
-		return 0;
-	for (size_t i = 1; i < length; i++)
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	/* C1 controls, overlong forms, surrogates, above U+10FFFF */
-	if ((text[0] == 0xc2 && text[1] < 0xa0) || (text[0] == 0xe0 && text[1] < 0xa0) ||
-	    (text[0] == 0xed && text[1] > 0x9f) || (text[0] == 0xf0 && text[1] < 0x90) ||
-	    (text[0] == 0xf4 && text[1] > 0x8f))
-		return 0;
-	return length;
-}
-
-/* Copies text so that it may be shown on a terminal and is valid JSON: other bytes become '?'. */
-static void copy_printable(char *to, size_t size, const char *from)
-{
-	size_t used = 0;
-
-	while (*from) {
-		size_t length = printable_length((const uint8_t *)from);
-		size_t bytes = length ? length : 1;
-
-		if (used + bytes >= size)
-			break;
-		memcpy(to + used, length ? from : "?", bytes);
-		used += bytes;
-		from += bytes;
-	}
-	to[used] = '\0';
 }
 
 /* Formatting: a missing piece is remembered by `whole`, and checked once at the end. */
@@ -129,7 +91,7 @@ int exchange_format_offer(char line[EXCHANGE_LINE], const struct exchange_offer 
 	struct body body = body_new();
 	char name[EXCHANGE_NAME];
 
-	copy_printable(name, sizeof(name), offer->name);
+	exchange_copy_printable(name, sizeof(name), offer->name);
 	put(&body, "name", json_object_new_string(name));
 	put_ip(&body, offer->ip);
 	put_number(&body, "qpn", offer->qpn);
@@ -170,7 +132,7 @@ int exchange_format_error(char line[EXCHANGE_LINE], const char *sentence)
 {
 	char text[sizeof(((struct error *)0)->text)];
 
-	copy_printable(text, sizeof(text), sentence);
+	exchange_copy_printable(text, sizeof(text), sentence);
 	return format_line(line, "error", json_object_new_string(text), true);
 }
 
@@ -198,17 +160,15 @@ int exchange_foreign(const struct exchange_peer *peer, struct error *error)
 
 static struct json_object *parse_json(const char *line, size_t length)
 {
-	struct json_tokener *tokener;
+	char escaped[EXCHANGE_ESCAPED];
+	size_t size = exchange_escape(escaped, line, length);
+	struct json_tokener *tokener = size ? json_tokener_new_ex(JSON_DEPTH) : NULL;
 	struct json_object *object = NULL;
 
-	/* json-c takes a NUL byte for the end of the text. */
-	if (length > EXCHANGE_LINE || memchr(line, '\0', length))
-		return NULL;
-	tokener = json_tokener_new_ex(JSON_DEPTH);
 	if (!tokener)
 		return NULL;
-	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
-	object = json_tokener_parse_ex(tokener, line, (int)length);
+	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+	object = json_tokener_parse_ex(tokener, escaped, (int)size);
 	if (json_tokener_get_error(tokener) != json_tokener_success) {
 		json_object_put(object);
 		object = NULL;
@@ -222,7 +182,7 @@ static int refused_by_peer(const struct parser *parser, struct json_object *reas
 	char text[384];
 	const char *verb = strcmp(parser->kind, "answer") ? "gave up" : "refused";
 
-	copy_printable(text, sizeof(text), json_object_get_string(reason));
+	exchange_copy_printable(text, sizeof(text), json_object_get_string(reason));
 	return error_set(parser->error, EREMOTEIO, "%s %s %s: %s", parser->peer->role,
 			 parser->peer->host, verb, text);
 }
@@ -277,8 +237,8 @@ static void refuse(struct parser *parser, const char *key, struct json_object *f
 {
 	char text[64];
 
-	copy_printable(text, sizeof(text),
-		       json_object_to_json_string_ext(found, JSON_C_TO_STRING_PLAIN));
+	exchange_copy_printable(text, sizeof(text),
+				json_object_to_json_string_ext(found, JSON_C_TO_STRING_PLAIN));
 	parser->rc = error_set(parser->error, EPROTO,
 			       "%s %s sent \"%s\": %s in its %s, expected %s", parser->peer->role,
 			       parser->peer->host, key, text, parser->kind, expected);
@@ -411,7 +371,7 @@ static void take_name(struct parser *parser, char name[EXCHANGE_NAME])
 		return;
 	text = json_object_get_string(value);
 	length = (size_t)json_object_get_string_len(value);
-	copy_printable(name, EXCHANGE_NAME, text);
+	exchange_copy_printable(name, EXCHANGE_NAME, text);
 	/* What changed by copying was not printable, too long, or had a NUL inside. */
 	if (length && length == strlen(name) && !memcmp(name, text, length) && !strchr(name, '/') &&
 	    strcmp(name, ".") && strcmp(name, ".."))

@@ -236,8 +236,8 @@ static void submit(struct qp *qp, uint64_t now, struct frame *frame, bool replay
 	};
 	slot->outstanding = (uint16_t)(slot->outstanding + qp_descriptors(qp, frame));
 	slot->quiet = ring->quiet;
-	if (replay)
-		slot->flags |= SLOT_REPLAYED;
+	if (slot->sent < UINT16_MAX)
+		slot->sent++;
 	ring->cursor = roce_psn_add(psn, 1);
 	qp->counters.frames++;
 	qp->counters.retransmitted_frames += replay;

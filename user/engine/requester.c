@@ -21,7 +21,7 @@ static void fail(struct requester *requester, enum requester_failure failure, ui
 	requester->error = (struct requester_error){
 		.failure = failure,
 		.psn = psn,
-		.tries = 1 + requester->retries + requester->rnr_retries,
+		.tries = retransmission_slot(requester->ring, psn)->sent,
 		.syndrome = requester->syndrome,
 	};
 	requester->waiting = false;
@@ -54,6 +54,7 @@ static bool acknowledge_before(struct requester *requester, uint64_t now, uint32
 
 	if (roce_psn_diff(ring->cursor, ring->una) < 0)
 		ring->cursor = ring->una;
+	requester->acknowledged = true;
 	requester->retries = 0;
 	requester->rnr_retries = 0;
 	requester->restarted = false;
@@ -156,7 +157,7 @@ void requester_receive(struct requester *requester, uint64_t now, uint32_t psn, 
 	uint32_t kind = syndrome & ROCE_AETH_KIND_MASK;
 	/* An ACK acknowledges its own PSN too, and at the last acknowledged one it may bring
 	 * credit. */
-	int32_t oldest = kind == ROCE_AETH_ACK ? -1 : 0;
+	int32_t oldest = kind == ROCE_AETH_ACK && requester->acknowledged ? -1 : 0;
 
 	if (requester->error.failure)
 		return;

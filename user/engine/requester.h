@@ -5,7 +5,8 @@
  * Rules, with their source in brackets:
  * - an ACK at PSN p acknowledges everything up to p; p before the oldest unacknowledged PSN is a
  * ghost, p not yet sent is invalid; both are dropped, but for the credits of an ACK at exactly the
- * last acknowledged PSN [hfi1 rc_rcv_resp];
+ * last acknowledged PSN [hfi1 rc_rcv_resp]; before the first acknowledgement there is no such PSN,
+ * and an ACK of the one before the start is bogus [rxe sends it];
  * - a fresh acknowledgement resets both retry counters and ends a probe that it covers;
  * - NAK 0x60 at p acknowledges everything before p and restarts at p, for one retry; a second one
  * at the same PSN restarts only after a timeout [rxe started_retry];
@@ -44,7 +45,7 @@ enum requester_failure {
 struct requester_error {
 	enum requester_failure failure;
 	uint32_t psn;      /* oldest unacknowledged packet, or the one that was refused */
-	uint32_t tries;    /* times it was sent since the last fresh acknowledgement */
+	uint32_t tries;    /* times it was sent; 65535: or more */
 	uint32_t syndrome; /* last one received, of any kind; 0x100 when there was none */
 };
 
@@ -64,6 +65,7 @@ struct requester {
 	uint32_t retry;       /* 0…7 */
 	uint32_t rnr_retry;   /* 0…7, 7: for ever */
 
+	bool acknowledged;             /* something has been */
 	uint32_t retries, rnr_retries; /* spent since the last fresh acknowledgement */
 	bool restarted;                /* by a NAK at una, and nothing fresh since */
 	bool waiting;                  /* RNR */

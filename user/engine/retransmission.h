@@ -24,8 +24,7 @@
 
 enum slot_flag {
 	SLOT_ACKREQ = 1,
-	SLOT_LAST = 2,     /* last packet of a message */
-	SLOT_REPLAYED = 4, /* submitted more than once */
+	SLOT_LAST = 2, /* last packet of a message */
 };
 
 struct slot {
@@ -34,6 +33,7 @@ struct slot {
 	uint16_t payload;     /* bytes of payload, pad not counted */
 	uint16_t outstanding; /* descriptors submitted and not completed */
 	uint32_t quiet;       /* value of quiet at the last submission */
+	uint16_t sent;        /* times submitted; stays at its largest value */
 	uint8_t flags;
 };
 

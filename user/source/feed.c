@@ -179,9 +179,10 @@ static int feed_pattern(struct source *source)
 			return -ECANCELED;
 		while (done < length) {
 			uint64_t n = min(PIECE, length - done);
+			int rc = wait_for_input(source);
 
-			if (wait_for_input(source) < 0)
-				return -ECANCELED;
+			if (rc < 0)
+				return rc;
 			source_pattern_fill(payload + done, config->seed, i * length + done, n);
 			done += n;
 			source_ring_commit(&source->ring, done);
