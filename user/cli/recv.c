@@ -369,6 +369,10 @@ static int receive(struct receiver *receiver, struct error *error)
 	}
 	if (result)
 		return result;
+	if (receiver->failed && options->streams == 1) {
+		error->text[0] = 0; /* the stream's own sentence has said it */
+		return -EIO;
+	}
 	if (receiver->failed)
 		return error_set(error, EIO, "%" PRIu64 " of %" PRIu64 " streams failed",
 				 receiver->failed, receiver->finished);
@@ -469,7 +473,7 @@ int recv_main(int argc, char **argv)
 		rc = receive(&receiver, &error);
 	}
 	close_receiver(&receiver);
-	if (rc)
+	if (rc && error.text[0])
 		fprintf(stderr, "xdp2roce recv: %s\n", error.text);
 	return rc ? EXIT_FAILURE : EXIT_SUCCESS;
 }
