@@ -24,7 +24,10 @@ struct source_ring {
 	int space_fd;		/* eventfd: wakes the producer */
 	uint64_t position;	/* start of the current record, own copy of head (producer) or tail (consumer) */
 	uint64_t length;	/* declared length of the current message */
+	uint64_t available;	/* bytes of it that were committed (producer) or seen (consumer) */
 	bool in_message;
+	bool ended;		/* consumer: the end of the current message was seen */
+	bool broken;		/* consumer: the producer wrote nonsense once */
 };
 
 enum source_ring_state {
@@ -43,7 +46,10 @@ struct source_view {
 	bool ended;		/* available is final; less than length when the source ended early */
 };
 
-/* Smallest ring that holds two messages of this size. */
+/*
+ * Smallest ring that holds two messages of up to this size at any offset, and at least 4 MiB, so that a
+ * producer runs ahead. A single record may be as large as the data area: it fits once all is released.
+ */
 uint64_t source_ring_size_for(uint64_t message_size);
 
 /* Makes a sealed memfd and both eventfds. size is a power of two, at least 4096. */
@@ -54,6 +60,12 @@ void source_ring_close(struct source_ring *ring);
 
 /* Producer. */
 
+/*
+ * Room for a message of up to `length` bytes, without starting it: the consumer sees nothing yet. Returns
+ * what source_ring_begin of this or a smaller length will return at once. So a message whose length is
+ * known only when it is complete is built in place. Same rules for wait and stop_fd as there.
+ */
+uint8_t *source_ring_reserve(struct source_ring *producer, uint64_t length, bool wait, int stop_fd);
 /*
  * Starts a message of declared length: returns where its payload goes, or NULL when there is no room now
  * (with wait: sleeps until there is; NULL then means that stop_fd became readable).
@@ -70,11 +82,15 @@ void source_ring_finish(struct source_ring *producer, bool failed);
 /* Consumer: never blocks. */
 
 enum source_ring_state source_ring_peek(struct source_ring *consumer, struct source_view *view);
-/* Gives the space of the message in the view back; all of it must have been used or is discarded. */
+/*
+ * Gives the space of the message in the view back; all of it must have been used or is discarded (also
+ * before its end: the producer's further commits then go nowhere).
+ */
 void source_ring_release(struct source_ring *consumer);
 /*
  * To be called before sleeping on payload_fd. `seen` is the available count that the caller has acted on
- * (0 when it saw no message). Returns false when something new is there: do not sleep.
+ * (0 when it saw no message). Returns false when something new is there: do not sleep. A message of which
+ * no byte is committed is nothing new.
  */
 bool source_ring_arm(struct source_ring *consumer, uint64_t seen);
 /* Takes the flag and the eventfd's count back after waking. */

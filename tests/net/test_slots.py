@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Receivers that hold the sender back: slots, credits, RNR NAKs. Not one byte may be overwritten."""
+from cases import each, limit
+from rig import check, check_equal, payload, sentence
+
+PMTU = 1024
+SIZE = 3 * PMTU + 5  # First, two Middle, Last: three packets land before a receive is needed
+MESSAGES = 60
+RING = 64
+
+
+def send_messages(rig, *recv, count=MESSAGES, send=(), timeout=40):
+    return rig.transfer(payload(SIZE * count, count), "--pmtu", PMTU, "--message-size", SIZE,
+                        "--ring", RING, "--ack-timeout", "100ms", *send, recv=recv,
+                        timeout=timeout)
+
+
+@each(*[(slots, credits) for slots in (2, 3) for credits in ("unlimited", "posted")])
+def test_slow_reader(rig, slots, credits):
+    """Every slot is in use most of the time: an overwritten one shows in the content."""
+    sent, received = send_messages(rig, "--slots", slots, "--reader-delay", "3ms", "--credits",
+                                   credits)
+    check_equal(received["messages"], MESSAGES, "messages")
+    if credits == "unlimited":
+        check(received["rnr_naks"] > 0, "the reader never held the sender back", received)
+
+
+@each(2, 3)
+def test_reader_that_stalls_in_bad_weather(rig, slots):
+    send_messages(rig, "--slots", slots, "--reader-delay", "2ms", "--faults",
+                  "drop=2%,reorder=2%,duplicate=2%", "--seed", slots,
+                  send=("--ack-timeout", "20ms"))
+
+
+@each("unlimited", "posted", 0, 1, 2, 5, 30)
+def test_credits(rig, credits):
+    """Whatever credit the receiver claims, true or not, everything arrives."""
+    sent, _ = send_messages(rig, "--credits", credits, count=30)
+    check(sent["retransmitted_frames"] <= sent["rnr_naks"] * (RING + 1),
+          "retransmissions without RNR NAKs", sent)
+
+
+@limit(40)
+@each(1, 12)
+def test_rnr_storm(rig, timer):
+    """No receive for 20 ms after every second message; the timer asks to come back much sooner."""
+    count = 20
+    sent, received = send_messages(rig, "--faults", "withhold=20ms:2", "--rnr-timer", timer,
+                                   count=count)
+    check(received["faults"]["withheld"] >= count // 2 - 1, "receives were not withheld", received)
+    check(sent["rnr_naks"] >= count // 2 - 1, "no storm", sent)
+    # While it is refused only the refused packet goes out; once it is taken, those behind it.
+    check(sent["retransmitted_frames"] <= received["rnr_naks"] + received["faults"]["withheld"] *
+          RING, "packets behind a refused one were sent again and again", sent, received)
+    check_equal(sent["timeouts"], 0, "timeouts: an RNR wait is no silence")
+
+
+def test_rnr_without_end(rig):
+    """rnr_retry counts, and its end is told with PSN, tries and syndrome."""
+    receiver = rig.recv("--faults", "withhold=60s:1", "--rnr-timer", 12)
+    sender = rig.send("--pmtu", PMTU, "--message-size", SIZE, "--rnr-retry", 2, "--start-psn", 16,
+                      rig.file("data.bin", payload(SIZE * 4)))
+    # Message 1 has PSN 16 to 19; the last packet of message 2, which needs a receive, has PSN 23.
+    sentence(sender, "not ready for PSN 0x000017", r"\b3 times", "syndrome 0x2c")
+    error = sender.sent()["error"]
+    check_equal((error["psn"], error["tries"], error["syndrome"]), (23, 3, 0x2C), "error")
+    sentence(receiver, "gave up")
