@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The engine under arbitrary events: messages, payload that arrives, ends or is taken back, answers of
- * any PSN, syndrome and MSN, completions of any slot, time, changed settings. After each event what
- * must always hold is checked; no answer of a peer and no order of events may break it.
+ * The engine under arbitrary events: messages, payload that arrives, ends or is taken back, answers
+ * of any PSN, syndrome and MSN, completions of any slot, time, changed settings. After each event
+ * what must always hold is checked; no answer of a peer and no order of events may break it.
  *
  *   clang -g -O1 -std=gnu17 -D_GNU_SOURCE -Iinclude -fsanitize=fuzzer,address,undefined \
  *         tests/fuzz/fuzz_engine.c user/engine/[a-z]*.c -lisal -o fuzz_engine
@@ -70,7 +70,9 @@ static void open_qp(struct world *w)
 		.pmtu = 256u << (dice >> 3 & 7) % 5,
 		.immediate = dice >> 6 & 1,
 		.ring = dice >> 7 & 1 ? 16 : 32,
-		.ack_timeout = dice >> 8 & 1 ? 100000 : dice >> 9 & 1 ? 1 : 0,
+		.ack_timeout = dice >> 8 & 1   ? 100000
+			       : dice >> 9 & 1 ? 1
+					       : 0,
 		.retry = dice >> 10 & 7,
 		.rnr_retry = dice >> 13 & 7,
 		.chunk = dice >> 2 & 1 ? 2048 : 4096,
@@ -106,8 +108,10 @@ static void check_frame(struct world *w, const struct frame *frame)
 	}
 	MUST(frame->psn == w->next);
 	MUST(w->submitted[slot] == w->completed[slot]);
-	MUST(!icrc_of_frame(bytes + ETHERNET_LEN, frame->length - ETHERNET_LEN - ROCE_ICRC_LEN, &icrc));
-	MUST(icrc == (end[0] | (uint32_t)end[1] << 8 | (uint32_t)end[2] << 16 | (uint32_t)end[3] << 24));
+	MUST(!icrc_of_frame(bytes + ETHERNET_LEN, frame->length - ETHERNET_LEN - ROCE_ICRC_LEN,
+			    &icrc));
+	MUST(icrc ==
+	     (end[0] | (uint32_t)end[1] << 8 | (uint32_t)end[2] << 16 | (uint32_t)end[3] << 24));
 	w->next = roce_psn_add(w->next, 1);
 	w->length[slot] = frame->length;
 	memcpy(w->copy[slot], bytes, frame->length);
