@@ -112,9 +112,6 @@ static int load(struct internal *in, uint32_t qps, struct error *error)
 	if (!rc)
 		rc = bpf_map__set_max_entries(skeleton->maps.pending, qps / ACK_MAP_QPS_PER_WORD);
 	if (!rc)
-		rc = bpf_map__set_max_entries(bpf_map__inner_map(skeleton->maps.wake),
-					      page_round(ACK_MAP_WAKE_BYTES));
-	if (!rc)
 		rc = ack_processor__load(skeleton);
 	if (!rc)
 		rc = bpf_map_update_elem(bpf_map__fd(skeleton->maps.layout), &zero, &version, BPF_ANY);
