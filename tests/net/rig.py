@@ -130,6 +130,13 @@ class Process:
             reader.join(10)
         return status
 
+    def ends_within(self, seconds):
+        try:
+            self.popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def running(self):
         return self.popen.poll() is None
 
@@ -452,7 +459,8 @@ def sentence(process, *patterns, timeout=10, status=None, option=False):
     check(found > 0, "ended by signal %d" % -found, process.argv)
     if status is not None:
         check_equal(found, status, "exit status")
-    lines = process.stderr.strip().splitlines()
+    lines = [line for line in process.stderr.strip().splitlines()
+             if not line.startswith("listening on ")]
     if option and len(lines) == 2 and lines[1].startswith("Try `"):
         lines.pop()
     check_equal(len(lines), 1, "number of lines in %r" % process.stderr)
