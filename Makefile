@@ -87,6 +87,7 @@ $(BUILD)/user/daemon/xdp_program.o: $(BUILD)/bpf/ack_processor.skel.h
 
 # Tests: tests/unit and tests/bpf hold one Criterion program per file.
 UNIT = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
+BENCH = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
 BPF_TESTS = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bpf/test_*.c))
 
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libxdp2roce.a
@@ -97,7 +98,7 @@ $(BPF_TESTS): $(BUILD)/tests/bpf/frame.o $(BUILD)/tests/bpf/harness.o
 $(BUILD)/tests/bpf/%.o: $(BUILD)/bpf/ack_processor.skel.h
 
 unit-tests: $(UNIT)
-tests: $(UNIT) $(BPF_TESTS)
+tests: $(UNIT) $(BPF_TESTS) $(BENCH)
 
 # Fuzzers: one libFuzzer program per file of tests/fuzz, on an archive of its own.
 FUZZERS = $(patsubst tests/fuzz/%.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))

@@ -134,9 +134,12 @@ static inline const char *frame_fault(const uint8_t *frame, uint32_t length)
 		return "reserved bits beside AckReq";
 	if (bth[0] < 0x06 || bth[0] > 0x0B)
 		return "opcode is no RC write";
-	if (frame_icrc(frame, length) != icrc_bitwise(ip, length - AT_IP - 4))
-		return "ICRC";
 	return NULL;
+}
+
+static inline bool frame_icrc_right(const uint8_t *frame, uint32_t length)
+{
+	return frame_icrc(frame, length) == icrc_bitwise(frame + AT_IP, length - AT_IP - 4);
 }
 
 #endif

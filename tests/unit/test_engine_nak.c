@@ -139,3 +139,19 @@ Test(engine_nak, one_lost_packet_costs_one_window_at_most)
 		rig_close(rig);
 	}
 }
+
+/* A PSN has 24 bits: anything longer is no PSN of ours. */
+Test(engine_nak, psn_of_more_than_24_bits)
+{
+	static const uint32_t syndromes[] = { 0x1F, 0x60, 0x61, 0x2C };
+
+	for (size_t i = 0; i < sizeof(syndromes) / sizeof(*syndromes); i++) {
+		struct rig *rig = rig_with_eight();
+
+		qp_receive(&rig->qp, rig->now, rig_psn(rig, 3) | 0x5000000, syndromes[i], 3);
+		RIG_EQ(rig, rig_relative(rig, rig->qp.ring.una), 0, "una");
+		RIG_EQ(rig, rig->qp.requester.counters.stale_acks, 1, "stale_acks");
+		RIG_EQ(rig, rig_drain(rig), 0, "frames");
+		rig_close(rig);
+	}
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the responder does with memory, time, several queue pairs and bad or unusual frames. */
 #include <errno.h>
+#include <stdio.h>
 
 #include "responder_bench.h"
 
@@ -389,4 +390,43 @@ Test(responder, queue_pairs_are_separate)
 		     0);
 	cr_expect_eq(responder_foreign_frames(bench.responder), 1);
 	bench_end(&bench);
+}
+
+/* Frames of the reference collection, accepted or sent by Linux's own RoCEv2 stack. */
+Test(responder, reference_frames)
+{
+	static const char *const frames[] = {
+		("020000000002020000000001080045020044000040004011b6a3c0000201c0000202c12312b700300"
+		 "0"
+		 "000a40ffff0000001280000abc00007f12345670000000123400000008010203040506070850afa9a"
+		 "9"),
+		("0200000000020200000000010800456800441234400001114f050a0102030a010204ffff12b700300"
+		 "0"
+		 "000a70ffff00abcdef80fffffffedcba9876543210deadbeef0000000568656c6c6f000000380c994"
+		 "c"),
+		("02000000000202000000000186dd6021234500301140fd000000000000000000000000000001fd000"
+		 "0"
+		 "00000000000000000000000002c12312b700302e820a40ffff0000001280000abc00007f123456700"
+		 "0"
+		 "00001234000000080102030405060708d3bb54a9"),
+		("020000000001020000000002080045000030000040004011b6b9c0000202c0000201c12412b7001c0"
+		 "0"
+		 "001100ffff0000009900000abc1f00000160deb71a"),
+	};
+
+	for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]); i++) {
+		size_t length = strlen(frames[i]) / 2;
+		struct responder_frame frame;
+		uint8_t bytes[200];
+		unsigned int byte;
+
+		for (size_t at = 0; at < length; at++) {
+			cr_assert_eq(sscanf(frames[i] + 2 * at, "%2x", &byte), 1);
+			bytes[at] = (uint8_t)byte;
+		}
+		cr_assert(responder_frame_parse(&frame, bytes, length), "frame %zu", i);
+		cr_expect(responder_frame_icrc_good(&frame), "ICRC of frame %zu", i);
+		bytes[length - 5] ^= 1;
+		cr_expect(!responder_frame_icrc_good(&frame));
+	}
 }

@@ -248,6 +248,9 @@ Test(xsk, half_a_frame_is_never_submitted)
 	cr_assert_eq(xsk_submit(xsk, 0, 4170), 0, "two descriptors do not fit into one");
 	cr_assert_eq(xsk_outstanding(xsk), ENTRIES - 1);
 	kick_all();
+	/* Now the TX ring has room, the completion ring has not. */
+	cr_assert_eq(xsk_submit(xsk, 0, 4170), 0);
+	cr_assert_eq(xsk_outstanding(xsk), ENTRIES - 1);
 	for (uint32_t i = 0; i < ENTRIES - 1; i++)
 		expect_frame(xsk_umem(xsk), 60);
 	expect_no_frame();

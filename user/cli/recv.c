@@ -21,6 +21,7 @@
 
 int recv_main(int argc, char **argv);
 
+#define ACCEPT_PAUSE_MS 100
 #define DEFAULT_SLOTS 16
 #define DEFAULT_MEMORY (1ull << 30)
 #define DEFAULT_RNR_TIMER 12 /* 0.64 ms, what most programs use */
@@ -262,6 +263,8 @@ static void accept_sender(struct receiver *receiver)
 		return;
 	}
 	fprintf(stderr, "xdp2roce recv: %s\n", error.text);
+	/* The connection may still be waiting: without descriptors or memory this must not spin. */
+	poll(NULL, 0, ACCEPT_PAUSE_MS);
 	if (stream && stream->connection >= 0)
 		close(stream->connection);
 	free(stream);
@@ -318,11 +321,13 @@ static int milliseconds_until(uint64_t deadline)
 static int turn(struct receiver *receiver, uint64_t *deadline, struct error *error)
 {
 	const struct recv_options *options = &receiver->shared.options;
-	bool wanted = !options->streams || receiver->active + receiver->finished < options->streams;
+	bool wanted =
+		receiver->active < SOFT_STREAMS && !receiver->stopping &&
+		(!options->streams || receiver->active + receiver->finished < options->streams);
 	struct pollfd fds[3] = {
 		{ .fd = receiver->signals, .events = POLLIN },
 		{ .fd = receiver->shared.finished, .events = POLLIN },
-		{ .fd = wanted && !receiver->stopping ? receiver->listener : -1, .events = POLLIN },
+		{ .fd = wanted ? receiver->listener : -1, .events = POLLIN },
 	};
 	struct signalfd_siginfo signal;
 	uint64_t count;
@@ -455,9 +460,11 @@ int recv_main(int argc, char **argv)
 		.signals = -1,
 		.guard = -1,
 	};
+	static char name[] = "xdp2roce recv"; /* what help and complaints call it */
 	struct error error = { "" };
 	int rc;
 
+	argv[0] = name;
 	if (argp_parse(&argp, argc, argv, 0, NULL, &receiver.shared.options))
 		return EXIT_FAILURE;
 	rc = open_receiver(&receiver, &error);

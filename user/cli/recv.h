@@ -88,10 +88,12 @@ struct recv_output {
 	bool regular;
 };
 
-/* name is the sender's, and is trusted with nothing. */
-int recv_output_open(struct recv_output *output, const char *path, const char *name,
+/*
+ * name is the sender's, and is trusted with nothing. stop: an eventfd; what waits for the other end
+ * of a pipe ends with -EINTR when it becomes readable.
+ */
+int recv_output_open(struct recv_output *output, const char *path, const char *name, int stop,
 		     struct error *error);
-/* stop: an eventfd; -EINTR when it becomes readable. */
 int recv_output_write(struct recv_output *output, const uint8_t *data, uint64_t length, int stop,
 		      struct error *error);
 /* Errors that only show at the end are reported here. */

@@ -35,27 +35,36 @@ static int read_mtu(struct recv_interface *interface, int connection, struct err
 	return 0;
 }
 
+/* Fills in the name. 0, or a negative errno; *loopback is set only with 0. */
+static int find_name(struct recv_interface *interface, bool *loopback)
+{
+	struct ifaddrs *list;
+	int rc = -EADDRNOTAVAIL;
+
+	if (getifaddrs(&list))
+		return -errno;
+	for (const struct ifaddrs *entry = list; entry && rc; entry = entry->ifa_next) {
+		uint8_t ip[16];
+
+		if (!to_ip16(entry->ifa_addr, ip) || memcmp(ip, interface->ip, 16))
+			continue;
+		snprintf(interface->name, sizeof(interface->name), "%s", entry->ifa_name);
+		*loopback = entry->ifa_flags & IFF_LOOPBACK;
+		rc = 0;
+	}
+	freeifaddrs(list);
+	return rc;
+}
+
 /* The text of the address is for the sentences. */
 static int find_owner(struct recv_interface *interface, const char *text, struct error *error)
 {
-	struct ifaddrs *list, *entry;
-	bool found, loopback;
-	uint8_t ip[16];
+	bool loopback = false;
+	int rc = find_name(interface, &loopback);
 
-	if (getifaddrs(&list))
-		return error_set(error, errno, "cannot list this machine's addresses: %s",
-				 strerror(errno));
-	for (entry = list; entry; entry = entry->ifa_next)
-		if (to_ip16(entry->ifa_addr, ip) && !memcmp(ip, interface->ip, 16))
-			break;
-	found = entry;
-	loopback = entry && entry->ifa_flags & IFF_LOOPBACK;
-	if (entry)
-		snprintf(interface->name, sizeof(interface->name), "%s", entry->ifa_name);
-	freeifaddrs(list);
-	if (!found)
-		return error_set(error, EADDRNOTAVAIL, "no interface here has the address %s",
-				 text);
+	if (rc)
+		return error_set(error, -rc, "no interface with the address %s was found: %s", text,
+				 strerror(-rc));
 	if (loopback)
 		return error_set(error, EADDRNOTAVAIL,
 				 "%s is an address of %s, where RoCEv2 frames cannot be exchanged: "

@@ -10,6 +10,7 @@
 
 #include "recv.h"
 
+#define FIFO_RETRY_MS 50
 #define COPIES 1000 /* NAME, NAME.1, … NAME.999 */
 
 /* The last component of the sender's name, without anything that a path or a terminal would read.
@@ -60,7 +61,22 @@ static int open_in_directory(const char *path, const char *name, struct error *e
 	return fd;
 }
 
-int recv_output_open(struct recv_output *output, const char *path, const char *name,
+/* A FIFO is opened as soon as it has a reader; to wait for one inside open() could not be ended. */
+static int open_path(const char *path, int stop, struct error *error)
+{
+	struct pollfd end = { .fd = stop, .events = POLLIN };
+	int fd;
+
+	for (;;) {
+		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0666);
+		if (fd >= 0 || errno != ENXIO)
+			return fd;
+		if (poll(&end, 1, FIFO_RETRY_MS) > 0)
+			return error_set(error, EINTR, "interrupted before %s had a reader", path);
+	}
+}
+
+int recv_output_open(struct recv_output *output, const char *path, const char *name, int stop,
 		     struct error *error)
 {
 	struct stat status;
@@ -73,7 +89,7 @@ int recv_output_open(struct recv_output *output, const char *path, const char *n
 	else if (!stat(path, &status) && S_ISDIR(status.st_mode))
 		output->fd = open_in_directory(path, name, error);
 	else
-		output->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		output->fd = open_path(path, stop, error);
 	if (output->fd < -1)
 		return output->fd;
 	if (output->fd < 0)

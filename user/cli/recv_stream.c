@@ -346,7 +346,7 @@ static int prepare(struct session *session)
 		rc = find_soft(session);
 	if (!rc)
 		rc = recv_output_open(&session->output, session->options->output,
-				      stream->offer.name, session->error);
+				      stream->offer.name, session->shared->stop, session->error);
 	if (!rc)
 		rc = open_queue_pair(session);
 	return rc;

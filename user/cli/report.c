@@ -224,6 +224,32 @@ static struct json_object *json_stream(const struct sender_stream *stream)
 	return object;
 }
 
+/* The XDP program's own counts, over all streams. */
+static struct json_object *json_counters(const struct xdp_counters *counters)
+{
+	struct json_object *object = json_object_new_object();
+	const struct {
+		const char *name;
+		uint64_t value;
+	} counts[] = {
+		{ "acks", counters->acks },
+		{ "naks", counters->naks },
+		{ "cnps", counters->cnps },
+		{ "stale_acks", counters->stale_acks },
+		{ "invalid_psn", counters->invalid_psn },
+		{ "bad_icrc", counters->bad_icrc },
+		{ "bad_opcode", counters->bad_opcode },
+		{ "bad_length", counters->bad_length },
+		{ "bad_header", counters->bad_header },
+		{ "stale_generation", counters->stale_generation },
+		{ "contended", counters->contended },
+	};
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		add_count(object, counts[i].name, counts[i].value);
+	return object;
+}
+
 void report_json(FILE *out, const struct sender *sender)
 {
 	struct totals totals = sum(sender);
@@ -240,11 +266,8 @@ void report_json(FILE *out, const struct sender *sender)
 	add_count(object, "pmtu", sender->pmtu);
 	json_object_object_add(object, "seconds", json_object_new_double(totals.seconds));
 	add_count(object, "bytes", totals.bytes);
-	if (!xdp_program_counters(&sender->program, &counters)) {
-		add_count(object, "bad_icrc", counters.bad_icrc);
-		add_count(object, "bad_frames",
-			  counters.bad_opcode + counters.bad_length + counters.bad_header);
-	}
+	if (!xdp_program_counters(&sender->program, &counters))
+		json_object_object_add(object, "xdp", json_counters(&counters));
 	for (uint32_t i = 0; i < sender->stream_count; i++)
 		json_object_array_add(streams, json_stream(&sender->streams[i]));
 	json_object_object_add(object, "streams", streams);

@@ -124,7 +124,7 @@ int parse_duration(const char *text, uint64_t *nanoseconds, struct error *error)
 
 int parse_percent(const char *text, uint32_t *parts, struct error *error)
 {
-	uint64_t value;
+	uint64_t value = 0;
 	int rc = parse_quantity(text, &percent_quantity, &value, error);
 
 	if (rc)

@@ -26,10 +26,17 @@ static uint32_t next_payload(const struct packetizer *packetizer)
 	return left < packetizer->pmtu ? left : packetizer->pmtu;
 }
 
+/* Payload that is there and in no packet; none when the message ended before what was built. */
+static uint32_t readable(const struct packetizer *packetizer)
+{
+	return packetizer->available > packetizer->built ?
+		       packetizer->available - packetizer->built :
+		       0;
+}
+
 bool packetizer_ready(const struct packetizer *packetizer)
 {
-	return packetizer->ended ||
-	       packetizer->available - packetizer->built >= next_payload(packetizer);
+	return packetizer->ended || readable(packetizer) >= next_payload(packetizer);
 }
 
 bool packetizer_at_last(const struct packetizer *packetizer)
@@ -51,7 +58,7 @@ static uint8_t opcode(bool first, bool last, bool immediate)
 /* Copies the payload once; what the source did not deliver is zero. */
 static void fill(const struct packetizer *packetizer, uint8_t *to, uint32_t length)
 {
-	uint32_t have = packetizer->available - packetizer->built;
+	uint32_t have = readable(packetizer);
 
 	if (have > length)
 		have = length;

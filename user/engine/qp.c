@@ -5,6 +5,10 @@
 #include <string.h>
 
 #define ACKREQ_SPACING 16u
+#define CHUNK_MIN 2048u
+#define CHUNK_MAX 65536u
+#define SLOTS_MAX 65536u
+#define ACK_TIMEOUT_MAX (4096ull << 31) /* ns: code 31 */
 
 /* Slot offsets and frame lengths are kept in 16 bits. */
 _Static_assert(FRAME_PAYLOAD + 4096 + 3 + ROCE_ICRC_LEN <= UINT16_MAX,
@@ -24,9 +28,48 @@ uint32_t qp_stride(uint32_t pmtu, uint32_t chunk)
 	return (frame_end(pmtu) + chunk - 1) / chunk * chunk;
 }
 
+static int check_target(const struct qp_config *config, struct error *error)
+{
+	uint32_t fewest = config->immediate ? 2 : 1; /* of N slots, N − 1 are posted as receives */
+	uint64_t bytes, end;
+
+	if (config->slot_count < fewest || config->slot_count > SLOTS_MAX)
+		return error_set(error, EINVAL, "slot_count is %u, expected %u…%u%s",
+				 config->slot_count, fewest, SLOTS_MAX,
+				 config->immediate ? " with immediates" : "");
+	if (!config->slot_size ||
+	    __builtin_mul_overflow(config->slot_size, config->slot_count, &bytes) ||
+	    __builtin_add_overflow(config->remote_address, bytes - 1, &end))
+		return error_set(error, EINVAL,
+				 "target memory is %u slots of %llu bytes at 0x%llx, expected at "
+				 "least one byte, and the end within 64 bits",
+				 config->slot_count, (unsigned long long)config->slot_size,
+				 (unsigned long long)config->remote_address);
+	return 0;
+}
+
+static int check_frame(const struct qp_config *config, struct error *error)
+{
+	const struct framer_config *framer = &config->framer;
+
+	if (config->chunk < CHUNK_MIN || config->chunk > CHUNK_MAX ||
+	    (config->chunk & (config->chunk - 1)))
+		return error_set(error, EINVAL,
+				 "UMEM chunk is %u bytes, expected a power of two from %u to %u",
+				 config->chunk, CHUNK_MIN, CHUNK_MAX);
+	if (!framer->ttl)
+		return error_set(error, EINVAL, "ttl is 0, expected 1…255");
+	if (framer->udp_source_port && framer->udp_source_port < ROCE_UDP_SOURCE_MIN)
+		return error_set(error, EINVAL,
+				 "udp_source_port is %u, expected %u…65535, or 0 for one by QPN",
+				 framer->udp_source_port, ROCE_UDP_SOURCE_MIN);
+	return 0;
+}
+
 static int check_config(const struct qp_config *config, struct error *error)
 {
 	uint32_t pmtu = config->pmtu;
+	int err;
 
 	if (pmtu < 256 || pmtu > 4096 || (pmtu & (pmtu - 1)))
 		return error_set(error, EINVAL, "PMTU is %u, expected 256, 512, 1024, 2048 or 4096",
@@ -37,16 +80,15 @@ static int check_config(const struct qp_config *config, struct error *error)
 	if (config->start_psn > ROCE_PSN_MASK)
 		return error_set(error, EINVAL, "a PSN has 24 bits, found start_psn 0x%x",
 				 config->start_psn);
-	if (!config->slot_count || !config->slot_size)
-		return error_set(error, EINVAL,
-				 "target memory is %u slots of %llu bytes, expected "
-				 "at least one byte",
-				 config->slot_count, (unsigned long long)config->slot_size);
+	if (config->ack_timeout > ACK_TIMEOUT_MAX)
+		return error_set(error, EINVAL, "ack_timeout is %llu ns, expected at most %llu",
+				 (unsigned long long)config->ack_timeout, ACK_TIMEOUT_MAX);
 	if (config->retry > 7 || config->rnr_retry > 7)
 		return error_set(error, EINVAL,
 				 "retry and rnr_retry are 0…7, found retry %u, rnr_retry %u",
 				 config->retry, config->rnr_retry);
-	return 0;
+	err = check_target(config, error);
+	return err ? err : check_frame(config, error);
 }
 
 int qp_open(struct qp *qp, const struct qp_config *config, uint8_t *memory, uint64_t now,
@@ -266,17 +308,20 @@ enum qp_wait qp_transmit(struct qp *qp, uint64_t now, struct frame *frame)
 
 void qp_completed(struct qp *qp, uint64_t offset)
 {
-	struct slot *slot = &qp->ring.slots[offset / qp->ring.stride];
+	uint64_t index;
 
-	if (slot->outstanding)
-		slot->outstanding--;
+	if (!qp->open)
+		return;
+	index = offset / qp->ring.stride;
+	if (index < qp->ring.size && qp->ring.slots[index].outstanding)
+		qp->ring.slots[index].outstanding--;
 }
 
 uint32_t qp_outstanding(const struct qp *qp)
 {
 	uint32_t sum = 0;
 
-	for (uint32_t i = 0; i < qp->ring.size; i++)
+	for (uint32_t i = 0; qp->open && i < qp->ring.size; i++)
 		sum += qp->ring.slots[i].outstanding;
 	return sum;
 }

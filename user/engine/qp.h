@@ -42,14 +42,15 @@ struct qp_config {
 	uint32_t rkey;
 	uint64_t remote_address;
 	uint64_t slot_size;  /* bytes of one slot of target memory */
-	uint32_t slot_count; /* slots of target memory */
+	uint32_t slot_count; /* slots of target memory, 1…65536, with immediates at least 2 */
 	uint32_t pmtu;       /* 256, 512, 1024, 2048, 4096 */
 	bool immediate;
 	uint32_t ring;        /* packets, a power of two, 16…32768 */
-	uint64_t ack_timeout; /* ns, 0: none */
+	uint64_t ack_timeout; /* ns, at most 4.096 µs · 2^31; 0: none */
 	uint32_t retry;       /* 0…7 */
 	uint32_t rnr_retry;   /* 0…7, 7: for ever */
-	uint32_t chunk; /* UMEM chunk, bytes: a frame that crosses a border takes two descriptors */
+	/* UMEM chunk, bytes, a power of two from 2048: a frame over a border takes two descriptors. */
+	uint32_t chunk;
 	bool positional_completions; /* see retransmission.h */
 };
 
@@ -106,6 +107,7 @@ uint32_t qp_stride(uint32_t pmtu, uint32_t chunk);
  */
 int qp_open(struct qp *qp, const struct qp_config *config, uint8_t *memory, uint64_t now,
 	    struct error *error);
+/* Events that come afterwards do nothing. Counters, PSNs and the error stay to be read. */
 void qp_close(struct qp *qp);
 
 enum qp_state qp_state(const struct qp *qp);
@@ -152,17 +154,19 @@ uint32_t qp_outstanding(const struct qp *qp);
 static inline void qp_receive(struct qp *qp, uint64_t now, uint32_t psn, uint32_t syndrome,
 			      uint32_t msn)
 {
-	requester_receive(&qp->requester, now, psn, syndrome, msn);
+	if (qp->open)
+		requester_receive(&qp->requester, now, psn, syndrome, msn);
 }
 
 static inline uint64_t qp_deadline(const struct qp *qp)
 {
-	return requester_deadline(&qp->requester);
+	return qp->open ? requester_deadline(&qp->requester) : REQUESTER_NEVER;
 }
 
 static inline void qp_tick(struct qp *qp, uint64_t now)
 {
-	requester_tick(&qp->requester, now);
+	if (qp->open)
+		requester_tick(&qp->requester, now);
 }
 
 /* Highest PSN ever submitted; start_psn − 1 before the first. */

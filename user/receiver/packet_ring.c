@@ -16,8 +16,8 @@
 #include <xdp2roce/roce.h>
 
 #define VLAN_TAG 4
-#define FRAME_SIZE 4608u /* kernel headers, reserve, and the largest frame: PMTU 4096, IPv6, VLAN  \
-			  */
+/* The kernel's headers, the reserve, and the largest frame: PMTU 4096, IPv6, VLAN. */
+#define FRAME_SIZE 4608u
 #define BLOCK_FRAMES 256u
 #define RESERVE 16 /* before the frame, so that a tag the kernel took out can be put back */
 

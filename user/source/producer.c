@@ -21,7 +21,7 @@ static bool has_room(const struct source_ring *producer, uint64_t bytes)
 	return used <= producer->size && bytes <= producer->size - used;
 }
 
-static void write_record(struct source_ring *producer, uint64_t length, uint64_t committed)
+static void write_record(const struct source_ring *producer, uint64_t length, uint64_t committed)
 {
 	struct source_message *message = record_at(producer, producer->position);
 

@@ -53,7 +53,10 @@ uint64_t source_total_bytes(const struct source *source);
 /* Bytes beyond stream_bytes that were discarded until now; more may follow until source_stop. */
 uint64_t source_excess_bytes(const struct source *source);
 
-/* Ends the thread, wherever it waits, and frees all. Returns what the input failed with, or 0. NULL is allowed. */
+/*
+ * Ends the thread, wherever it waits, and frees all. Returns what the input failed with, or 0. NULL is
+ * allowed.
+ */
 int source_stop(struct source *source, struct error *error);
 
 /*
@@ -61,7 +64,7 @@ int source_stop(struct source *source, struct error *error);
  * function checks a pattern at the far end.
  */
 uint8_t source_pattern_byte(uint64_t seed, uint64_t offset);
-/* Writes `length` bytes of the pattern from `offset` on, several gigabytes per second. */
+/* Writes `length` bytes of the pattern from `offset` on: the same, many at a time. */
 void source_pattern_fill(uint8_t *to, uint64_t seed, uint64_t offset, size_t length);
 
 #endif

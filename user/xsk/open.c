@@ -27,9 +27,12 @@ static uint32_t count_queues(int fd, struct ifreq *request)
 {
 	struct ethtool_channels channels = { .cmd = ETHTOOL_GCHANNELS };
 	uint32_t separate;
+	int rc;
 
 	request->ifr_data = (char *)&channels;
-	if (ioctl(fd, SIOCETHTOOL, request) < 0)
+	rc = ioctl(fd, SIOCETHTOOL, request);
+	request->ifr_data = NULL;
+	if (rc < 0)
 		return 0;
 	separate = channels.rx_count > channels.tx_count ? channels.rx_count : channels.tx_count;
 	return channels.combined_count + separate;
@@ -108,12 +111,13 @@ static int explain_registration(const struct xsk_config *config, int code, struc
 	case ENOMEM:
 		if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
 			break;
-		return error_set(error, code,
-				 "the kernel did not lock the %zu KiB of the UMEM: RLIMIT_MEMLOCK is "
-				 "%llu KiB for all processes of this user; raise it to at least %zu "
-				 "KiB (ulimit -l, LimitMEMLOCK=) or run with CAP_IPC_LOCK",
-				 config->umem_bytes >> 10, (unsigned long long)limit.rlim_cur >> 10,
-				 config->umem_bytes >> 10);
+		return error_set(
+			error, code,
+			"the kernel did not lock the %zu KiB of the UMEM: RLIMIT_MEMLOCK is "
+			"%llu KiB for all processes of this user; raise it to at least %zu "
+			"KiB (ulimit -l, LimitMEMLOCK=) or run with CAP_IPC_LOCK",
+			config->umem_bytes >> 10, (unsigned long long)limit.rlim_cur >> 10,
+			config->umem_bytes >> 10);
 	}
 	return error_set(error, code, "the UMEM of %zu KiB for %s could not be registered: %s",
 			 config->umem_bytes >> 10, config->interface, strerror(code));

@@ -34,8 +34,8 @@ uint32_t xsk_room(struct xsk *xsk)
 uint32_t xsk_submit(struct xsk *xsk, uint64_t offset, uint32_t length)
 {
 	uint32_t to_border = XSK_CHUNK - offset % XSK_CHUNK;
-	uint32_t first = length < to_border ? length : to_border;
-	uint32_t count = first < length ? 2 : 1;
+	uint32_t count = length > to_border ? 2 : 1;
+	uint32_t first = count == 2 ? to_border : length;
 	struct xdp_desc *desc;
 	uint32_t index;
 
