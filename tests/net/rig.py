@@ -9,6 +9,7 @@ left.
 """
 import atexit
 import ctypes
+import errno
 import hashlib
 import json
 import os
@@ -211,6 +212,10 @@ class Capture:
                 data, extra, _, address = self.socket.recvmsg(65536, 64)
             except BlockingIOError:
                 return
+            except OSError as error:
+                if error.errno != errno.ENETDOWN:  # told once when a test takes the link down
+                    raise
+                continue
             stamp = next((wire.TIMESPEC.unpack(value[:16]) for level, kind, value in extra
                           if kind == self.SO_TIMESTAMPNS), (0, 0))
             self.taken.append(wire.Frame(stamp[0] + stamp[1] / 1e9,

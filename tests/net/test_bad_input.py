@@ -2,13 +2,13 @@
 """What a person can get wrong: one sentence with the cure, a non-zero exit, nothing left behind."""
 import json
 import os
+import socket
 import threading
 
 from cases import each, mtu
 from rig import (PORT, PROGRAM, RX_IP, TX_IP, Skip, check, check_equal, in_namespace, need, payload,
                  run, sentence)
 from test_life import start_endless
-import socket
 
 
 class Peer:
@@ -173,7 +173,7 @@ def answer(**changes):
     "http": (b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "not an xdp2roce receiver"),
     "binary": (bytes(range(256)) + b"\n", "not an xdp2roce receiver"),
     "other JSON": (b'{"hello":"world"}\n', "not an xdp2roce receiver"),
-    "endless line": (b"x" * 10000, "longer than 4096 bytes"),
+    "endless line": (b"{" * 10000, "longer than 4096 bytes"),
     "refusal": (line(error="the cellar is full"), "refused", "the cellar is full"),
     "refusal with control bytes": (line(error="a\x1b[31m\nb"), "refused"),
     "no QPN": (answer(qpn=None), r'no "qpn"'),
@@ -198,7 +198,7 @@ def test_peer(rig, name, row):
 
 def test_peer_closes(rig):
     peer = Peer(rig, lambda connection: connection.close())
-    finish_clean(rig, rig.send(some_file(rig)), "closed|lost the connection", "192.0.2.2")
+    finish_clean(rig, rig.send(some_file(rig)), "closed the connection before its answer|lost the connection")
     peer.close()
     rig.check_works()
 
@@ -221,8 +221,11 @@ def test_stranger_at_the_receiver(rig, name, row):
     speech, pattern = row
     receiver = rig.recv()
     stranger = in_namespace(rig.tx, lambda: socket.create_connection((RX_IP, PORT), 5))
-    stranger.sendall(speech)
-    stranger.shutdown(socket.SHUT_WR)
+    try:
+        stranger.sendall(speech)
+        stranger.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass  # the receiver has heard enough
     receiver.await_text("stderr", "^xdp2roce recv: refused 192.0.2.1: .*(%s)" % pattern)
     stranger.close()
     data = payload(20000)
@@ -293,10 +296,11 @@ def test_interface_of_another_xdp2roce(rig):
 FOREIGN = """
 #define SEC(name) __attribute__((section(name), used))
 SEC("xdp") int watchman(void *context) { return 2; }
-char license[] SEC("license") = "GPL";
+char _license[] SEC("license") = "GPL";
 """
 
 
+@mtu(1500)  # native mode without fragments takes no more
 @each("xdpgeneric", "xdpdrv")
 def test_interface_with_another_program(rig, mode):
     need("clang")
