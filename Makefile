@@ -48,7 +48,7 @@ OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
 
 $(BUILD)/libxdp2roce.a: $(OBJECTS)
 	$(call say,AR)
-	$(Q)rm -f $@ && ar rcs $@ $^
+	$(Q)rm -f $@ && ar rcsP $@ $^
 
 $(BUILD)/xdp2roce: $(BUILD)/user/cli/main.o $(BUILD)/libxdp2roce.a
 	$(call say,LD)

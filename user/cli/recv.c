@@ -15,11 +15,10 @@
 #include <unistd.h>
 
 #include "../connect/guard.h"
+#include "commands.h"
 #include "faults_option.h"
 #include "recv.h"
 #include "units.h"
-
-int recv_main(int argc, char **argv);
 
 #define ACCEPT_PAUSE_MS 100
 #define DEFAULT_SLOTS 16
@@ -58,7 +57,7 @@ static const struct argp_option option_table[] = {
 	  "Size of a slot (the sender's largest message, rounded up to 4096)", 0 },
 	{ "memory", OPTION_MEMORY, "SIZE", 0, "Limit for the slots of all streams (1GiB)", 0 },
 	{ "credits", OPTION_CREDITS, "WHAT", 0,
-	  "Credits in acknowledgements: posted (receives that are posted), unlimited (default), or "
+	  "Credits in acknowledgements: posted (default: receives that are posted), unlimited, or "
 	  "a code 0 to 30",
 	  0 },
 	{ "rnr-timer", OPTION_RNR_TIMER, "CODE", 0,
@@ -450,7 +449,7 @@ int recv_main(int argc, char **argv)
 				.streams = 1,
 				.slots = DEFAULT_SLOTS,
 				.memory = DEFAULT_MEMORY,
-				.credits = ROCE_CREDITS_UNLIMITED,
+				.credits = RESPONDER_CREDITS_POSTED,
 				.rnr_timer = DEFAULT_RNR_TIMER,
 			},
 			.stop = -1,

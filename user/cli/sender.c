@@ -332,7 +332,7 @@ static void fail(struct sender_stream *stream)
 		exchange_send_error(stream->control, stream->error.text);
 }
 
-static void send_done(struct sender *sender, struct sender_stream *stream)
+static void send_done(struct sender_stream *stream)
 {
 	const struct exchange_count done = {
 		.messages = stream->status.messages,
@@ -349,16 +349,15 @@ static void send_done(struct sender *sender, struct sender_stream *stream)
 		stream->phase = SENDER_DONE_SENT;
 		stream->deadline = worker_now() + RECEIVED_NS;
 	}
-	(void)sender;
 }
 
-static void end_streaming(struct sender *sender, struct sender_stream *stream)
+static void end_streaming(struct sender_stream *stream)
 {
 	switch (stream->status.end) {
 	case STREAM_RUNNING:
 		return;
 	case STREAM_DELIVERED:
-		send_done(sender, stream);
+		send_done(stream);
 		return;
 	case STREAM_SOURCE_FAILED:
 		source_stop(stream->source, &stream->error);
@@ -415,6 +414,30 @@ static void watch_control(struct sender_stream *stream)
 	fail(stream);
 }
 
+/* A stream whose length was named and was not kept is not what the user wanted. */
+static int check_source(struct sender_stream *stream)
+{
+	uint64_t excess = source_excess_bytes(stream->source);
+
+	if (stream->status.short_messages)
+		return error_set(&stream->error, ENODATA,
+				 "the input ended before the %llu bytes that --size promised; the "
+				 "rest of its last message was sent as zeros",
+				 (unsigned long long)stream->total_bytes);
+	if (stream->status.bytes < stream->total_bytes)
+		return error_set(&stream->error, ENODATA,
+				 "the input ended after %llu of the %llu bytes that --size promised",
+				 (unsigned long long)stream->status.bytes,
+				 (unsigned long long)stream->total_bytes);
+	if (excess)
+		return error_set(&stream->error, EOVERFLOW,
+				 "the input had %llu bytes more than the %llu that --size promised; "
+				 "they were not sent",
+				 (unsigned long long)excess,
+				 (unsigned long long)stream->total_bytes);
+	return 0;
+}
+
 static void await_received(struct sender_stream *stream)
 {
 	struct exchange_count received;
@@ -444,7 +467,7 @@ static void await_received(struct sender_stream *stream)
 	}
 	close(stream->control);
 	stream->control = -1;
-	stream->phase = SENDER_FINISHED;
+	stream->phase = check_source(stream) ? SENDER_FAILED : SENDER_FINISHED;
 }
 
 uint32_t sender_poll(struct sender *sender)
@@ -456,7 +479,7 @@ uint32_t sender_poll(struct sender *sender)
 
 		stream_read_status(&sender->worker.streams[i], &stream->status);
 		if (stream->phase == SENDER_STREAMING)
-			end_streaming(sender, stream);
+			end_streaming(stream);
 		if (stream->phase == SENDER_STREAMING)
 			watch_control(stream);
 		if (stream->phase == SENDER_DONE_SENT)

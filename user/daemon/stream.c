@@ -146,7 +146,8 @@ void stream_advance(struct stream *stream, bool drain)
 
 bool stream_arm(struct stream *stream)
 {
-	if (stream->end != STREAM_RUNNING)
+	/* All of the open message is here: what the stream waits for is not the source. */
+	if (stream->end != STREAM_RUNNING || (stream->taken && stream->qp.packetizer.ended))
 		return true;
 	return source_ring_arm(&stream->source, stream->seen_available);
 }
