@@ -15,7 +15,7 @@ def send_sizes(rig, pmtu, sizes, *options, slots=16):
     capture = rig.capture_roce()
     for size in sizes:
         receiver = rig.recv("--slots", slots)
-        source = ("--pattern", "--messages", 3, "--message-size", size)
+        source = ("--pattern", "--messages", 3, "--message-size", size, "--ack-timeout", "2s")
         rig.finish(rig.send("--pmtu", pmtu, *source, *options), receiver)
     return capture.frames()
 
@@ -137,7 +137,7 @@ def test_replayed_frames_are_the_same_bytes(rig):
     """A frame is built once: what goes out again is what went out first."""
     capture = rig.capture_roce()
     rig.transfer(payload(300000), "--pmtu", 1024, "--message-size", 20000, "--ring", 64,
-                 "--ack-timeout", "10ms", recv=("--faults", "drop=5%", "--seed", 4))
+                 "--ack-timeout", "50ms", recv=("--faults", "drop=5%", "--seed", 4))
     first, again = {}, 0
     for frame in wire.requests(capture.frames()):
         again += frame.psn in first

@@ -15,7 +15,7 @@ def start_endless(rig, *send, recv=()):
     capture = rig.capture_roce()
     receiver = rig.recv("--output", "/dev/null", "--reader-delay", "1ms", *recv)
     sender = rig.send("--pattern", "--messages", 1000000, "--message-size", "16KiB", "--pmtu", PMTU,
-                      "--ring", 64, "--ack-timeout", "20ms", *send)
+                      "--ring", 64, "--ack-timeout", "50ms", *send)
     capture.await_frames(lambda frames: len(requests(frames)) > 200, "a running stream")
     return sender, receiver
 
@@ -133,13 +133,13 @@ def test_message_open_at_signal_is_finished(rig):
 @each(4, 16, 17, 40)
 def test_source_pauses_in_mid_message(rig, packets):
     """Ten ACK timeouts in mid-message: not a frame, not a retry. Some packets are unacknowledged."""
-    ack_timeout = 0.02
+    ack_timeout = 0.1
     data = payload(64 << 10, packets)
     path, writer = rig.fifo("pause.fifo")
     capture = rig.capture_roce()
     receiver = rig.recv()
     sender = rig.send("--pmtu", PMTU, "--message-size", len(data), "--size", len(data),
-                      "--ack-timeout", "20ms", path)
+                      "--ack-timeout", "100ms", path)
     cut = packets * PMTU + 100  # and a part of the next packet, which may not leave
     writer.write(data[:cut])
     capture.await_frames(lambda frames: len(requests(frames)) == packets, "packets before the pause")
