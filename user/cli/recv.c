@@ -464,6 +464,7 @@ int recv_main(int argc, char **argv)
 	int rc;
 
 	argv[0] = name;
+	argp_err_exit_status = 2;
 	if (argp_parse(&argp, argc, argv, 0, NULL, &receiver.shared.options))
 		return EXIT_FAILURE;
 	rc = open_receiver(&receiver, &error);
