@@ -41,12 +41,12 @@ def test_credits(rig, credits):
 
 
 @limit(40)
-@each(1, 12)
-def test_rnr_storm(rig, timer):
+@each(*[(timer, credits) for timer in (1, 12) for credits in ("unlimited", "posted")])
+def test_rnr_storm(rig, timer, credits):
     """No receive for 20 ms after every second message; the timer asks to come back much sooner."""
     count = 20
     sent, received = send_messages(rig, "--faults", "withhold=20ms:2", "--rnr-timer", timer,
-                                   count=count)
+                                   "--credits", credits, count=count)
     check(received["faults"]["withheld"] >= count // 2 - 1, "receives were not withheld", received)
     check(sent["rnr_naks"] >= count // 2 - 1, "no storm", sent)
     # While it is refused only the refused packet goes out; once it is taken, those behind it.
