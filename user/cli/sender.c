@@ -16,7 +16,7 @@
 
 #define CONNECT_MS 5000
 #define RECEIVED_NS 60000000000u /* for the receiver to write out what it has */
-#define SETTLE_NS 100000000u /* for a status from after the loss */
+#define SETTLE_NS 100000000u     /* for a status from after the loss */
 #define LOST_NS 10000000000u     /* without the control connection a stream may go on so long */
 
 static const uint8_t mapped_prefix[12] = { [10] = 0xFF, [11] = 0xFF };
