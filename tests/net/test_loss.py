@@ -77,6 +77,15 @@ def test_lost_ack(rig, position):
         check(received["duplicates"] >= 1, "the responder saw no duplicate", received)
 
 
+def test_lost_acks(rig):
+    """All but the first: the probe is what leads to the first AckReq, and its answer covers all."""
+    sent, received, first = send_around_loss(rig, *["drop-reply=%d" % n for n in range(2, ACKS + 1)])
+    check_equal(received["faults"]["dropped_replies"], ACKS - 1, "replies dropped")
+    check_equal(sent["timeouts"], 1, "timeouts")
+    check_equal(sent["retransmitted_frames"], SPACING, "retransmissions: the probe")
+    check_equal(first[SPACING + 1:], [1] * (PACKETS - SPACING - 1), "packets behind the probe")
+
+
 def test_lost_nak(rig):
     """The gap is NAKed once; when that is lost the ACK timer finds it."""
     sent, received, _ = send_around_loss(rig, "drop-frame=20", "drop-reply=3")

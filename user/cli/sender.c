@@ -16,6 +16,7 @@
 
 #define CONNECT_MS 5000
 #define RECEIVED_NS 60000000000u /* for the receiver to write out what it has */
+#define SETTLE_NS 100000000u     /* for a status from after the loss */
 #define LOST_NS 10000000000u     /* without the control connection a stream may go on so long */
 
 static const uint8_t mapped_prefix[12] = { [10] = 0xFF, [11] = 0xFF };
@@ -406,7 +407,8 @@ static void watch_control(struct sender_stream *stream)
 		stream->control_lost = true;
 		stream->lost_at = now;
 	}
-	if (!stream->control_lost)
+	/* The status that is at hand may be from before the stream began. */
+	if (!stream->control_lost || now - stream->lost_at < SETTLE_NS)
 		return;
 	/* A queue pair that is sending reports itself what became of the receiver. */
 	if (stream->status.state == QP_SENDING && now - stream->lost_at < LOST_NS)
