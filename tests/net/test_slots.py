@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Receivers that hold the sender back: slots, credits, RNR NAKs. Not one byte may be overwritten."""
+"""Receivers that hold the sender back: slots, credits, RNR NAKs. No byte is overwritten."""
 from cases import each, limit
 from rig import check, check_equal, payload, sentence
 
