@@ -12,6 +12,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../user/engine/qp.h"
 #include "engine_frame.h"
@@ -92,6 +93,7 @@ static inline struct rig *rig_open(const struct qp_config *config)
 	struct error error = { "" };
 	uint64_t bytes = (uint64_t)config->ring * qp_stride(config->pmtu, config->chunk);
 
+	alarm(120); /* an endless loop fails, it does not hang */
 	rig->config = *config;
 	rig->now = RIG_START_TIME;
 	rig->memory = aligned_alloc(config->chunk, bytes);

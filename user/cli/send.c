@@ -66,7 +66,7 @@ static const struct argp_option entries[] = {
 	{ "pmtu", OPTION_PMTU, "BYTES", 0,
 	  "256, 512, 1024, 2048 or 4096 (the largest that the interface's MTU carries)", 3 },
 	{ "ring", OPTION_RING, "PACKETS", 0,
-	  "Packets in flight per stream, a power of two from 16 to 32768 (512)", 3 },
+	  "Packets in flight per stream, a power of two from 16 to 32768 (256)", 3 },
 	{ "ack-timeout", OPTION_ACK_TIMEOUT, "TIME", 0,
 	  "Wait for an acknowledgement before sending again, as in 67ms (67.109ms); 0: for ever",
 	  3 },
@@ -371,13 +371,13 @@ int send_main(int argc, char **argv)
 		.sender = {
 			.port = EXCHANGE_PORT,
 			.immediate = true,
-			.ring = 512,
+			.ring = 256,
 			.ack_timeout = 67108864,
 			.retry = 7,
 			.rnr_retry = RNR_RETRY_FOREVER,
 		},
 	};
-	char name[] = "xdp2roce send";
+	static char name[] = "xdp2roce send";
 	struct sender sender;
 	struct error error = { "" };
 	int signals;
