@@ -190,6 +190,7 @@ static int exchange(struct sender *sender, uint32_t i, struct error *error)
 	struct exchange_offer offer = {
 		.qpn = worker_next_qpn(&sender->worker),
 		.psn = options->start_psn,
+		.uc = options->uc,
 		.immediate = options->immediate,
 		.pmtu = sender->pmtu,
 		.message_size = options->sources[i].message_size,
@@ -220,6 +221,7 @@ static int exchange(struct sender *sender, uint32_t i, struct error *error)
 		.slot_size = answer->slot_size,
 		.slot_count = answer->slot_count,
 		.pmtu = sender->pmtu,
+		.uc = options->uc,
 		.immediate = options->immediate,
 		.ring = options->ring,
 		.ack_timeout = options->ack_timeout,

@@ -43,15 +43,19 @@ bool packetizer_at_last(const struct packetizer *packetizer)
 	return packetizer->length - packetizer->built <= packetizer->pmtu;
 }
 
-static uint8_t opcode(bool first, bool last, bool immediate)
+/* UC has the same operations as RC, under its own transport bits. */
+static uint8_t opcode(const struct packetizer *packetizer, bool last)
 {
-	if (first && last)
-		return immediate ? ROCE_RC_WRITE_ONLY_IMM : ROCE_RC_WRITE_ONLY;
-	if (first)
-		return ROCE_RC_WRITE_FIRST;
+	uint8_t transport = packetizer->uc ? ROCE_TRANSPORT_UC : ROCE_TRANSPORT_RC;
+	bool immediate = last && packetizer->immediate;
+
+	if (packetizer->first && last)
+		return transport | (immediate ? ROCE_RC_WRITE_ONLY_IMM : ROCE_RC_WRITE_ONLY);
+	if (packetizer->first)
+		return transport | ROCE_RC_WRITE_FIRST;
 	if (last)
-		return immediate ? ROCE_RC_WRITE_LAST_IMM : ROCE_RC_WRITE_LAST;
-	return ROCE_RC_WRITE_MIDDLE;
+		return transport | (immediate ? ROCE_RC_WRITE_LAST_IMM : ROCE_RC_WRITE_LAST);
+	return transport | ROCE_RC_WRITE_MIDDLE;
 }
 
 /* Copies the payload once; what the source did not deliver is zero. */
@@ -96,7 +100,7 @@ struct packet packetizer_build(struct packetizer *packetizer, uint8_t *slot, uin
 	}
 	header -= sizeof(*bth);
 	bth = (struct roce_bth *)header;
-	bth->opcode = opcode(first, last, packetizer->immediate);
+	bth->opcode = opcode(packetizer, last);
 	bth->flags = (uint8_t)(ROCE_BTH_MIGREQ | pad << ROCE_BTH_PAD_SHIFT);
 	bth->pkey = htobe16(ROCE_PKEY_DEFAULT);
 	roce_put24(bth->dest_qpn, packetizer->remote_qpn);

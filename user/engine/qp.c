@@ -105,6 +105,7 @@ int qp_open(struct qp *qp, const struct qp_config *config, uint8_t *memory, uint
 	if (err)
 		return err;
 	qp->ring.positional_completions = config->positional_completions;
+	qp->ring.uc = config->uc;
 
 	if (!framer.udp_source_port)
 		framer.udp_source_port = framer_source_port(config->local_qpn, config->remote_qpn);
@@ -117,8 +118,10 @@ int qp_open(struct qp *qp, const struct qp_config *config, uint8_t *memory, uint
 		.slot_size = config->slot_size,
 		.slot_count = config->slot_count,
 		.immediate = config->immediate,
+		.uc = config->uc,
 	};
 	credits_init(&qp->credits);
+	qp->credits.unlimited = config->uc;
 	requester_open(&qp->requester, &qp->ring, &qp->credits);
 	qp->requester.ack_timeout = config->ack_timeout;
 	qp->requester.retry = config->retry;
@@ -226,6 +229,8 @@ static enum qp_wait new_packet_wait(struct qp *qp)
 /* AckReq is decided when the packet is built, and never changes: a replay is the same bytes. */
 static bool wants_ackreq(const struct qp *qp)
 {
+	if (qp->packetizer.uc)
+		return false;
 	return qp->clamped || packetizer_at_last(&qp->packetizer) ||
 	       qp->since_ackreq + 1 >= qp->ackreq_spacing ||
 	       retransmission_in_flight(&qp->ring) + 1 == qp->ring.size;
@@ -284,6 +289,8 @@ static void submit(struct qp *qp, uint64_t now, struct frame *frame, bool replay
 	qp->counters.frames++;
 	qp->counters.retransmitted_frames += replay;
 	requester_submitted(&qp->requester, now, psn);
+	if (ring->uc)
+		requester_let_go(&qp->requester, now);
 }
 
 enum qp_wait qp_transmit(struct qp *qp, uint64_t now, struct frame *frame)

@@ -193,6 +193,11 @@ void requester_submitted(struct requester *requester, uint64_t now, uint32_t psn
 		requester->timer_start = now;
 }
 
+void requester_let_go(struct requester *requester, uint64_t now)
+{
+	acknowledge_before(requester, now, requester->ring->cursor);
+}
+
 /* The packet that the timer waits for is outstanding: not in the part that is still to be replayed.
  */
 static bool ack_timer_runs(const struct requester *requester)
