@@ -14,7 +14,7 @@
 #define OFFER_TIMEOUT_MS 10000
 #define DONE_TIMEOUT_MS 5000
 #define STRAGGLERS_MS 500 /* how long frames may still come after the sender is done */
-#define LINGER_MS 1000 /* for a sender to stop after an error */
+#define LINGER_MS 1000    /* for a sender to stop after an error */
 #define PAGE 4096u
 /* IPv4, UDP, BTH, RETH, immediate, ICRC around the payload of a packet; IPv6 is 20 bytes longer. */
 #define OVERHEAD_IPV4 (20 + 8 + 12 + 16 + 4 + 4)
@@ -393,8 +393,8 @@ static void clean_up(struct session *session)
 }
 
 /*
- * The sender stops when it has read why, and closes the connection when no frame follows. Until then
- * its frames must meet the responder, or the kernel answers them with ICMP.
+ * The sender stops when it has read why, and closes the connection when no frame follows. Until
+ * then its frames must meet the responder, or the kernel answers them with ICMP.
  */
 static void await_sender_end(int connection)
 {

@@ -326,7 +326,8 @@ static void explain_qp_error(struct sender_stream *stream)
 	}
 }
 
-/* The connection stays until the worker has stopped: its end tells the receiver that no frame follows.
+/* The connection stays until the worker has stopped: its end tells the receiver that no frame
+ * follows.
  */
 static void fail(struct sender_stream *stream)
 {
@@ -429,16 +430,17 @@ static int check_source(struct sender_stream *stream)
 				 "rest of its last message was sent as zeros",
 				 (unsigned long long)stream->total_bytes);
 	if (stream->status.bytes < stream->total_bytes)
-		return error_set(&stream->error, ENODATA,
-				 "the input ended after %llu of the %llu bytes that --size promised",
-				 (unsigned long long)stream->status.bytes,
-				 (unsigned long long)stream->total_bytes);
+		return error_set(
+			&stream->error, ENODATA,
+			"the input ended after %llu of the %llu bytes that --size promised",
+			(unsigned long long)stream->status.bytes,
+			(unsigned long long)stream->total_bytes);
 	if (excess)
-		return error_set(&stream->error, EOVERFLOW,
-				 "the input had %llu bytes more than the %llu that --size promised; "
-				 "they were not sent",
-				 (unsigned long long)excess,
-				 (unsigned long long)stream->total_bytes);
+		return error_set(
+			&stream->error, EOVERFLOW,
+			"the input had %llu bytes more than the %llu that --size promised; "
+			"they were not sent",
+			(unsigned long long)excess, (unsigned long long)stream->total_bytes);
 	return 0;
 }
 

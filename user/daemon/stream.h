@@ -70,7 +70,7 @@ int stream_open(struct stream *stream, const struct qp_config *config, uint8_t *
 void stream_close(struct stream *stream);
 
 /* Applies what XDP wrote since the last call. */
-void stream_read_acks(struct stream *stream, uint64_t now);
+void stream_read_acks(struct stream *stream);
 
 /*
  * Feeds the queue pair from the source ring: gives the space of a message that is built back, opens

@@ -130,7 +130,7 @@ int worker_add(struct worker *worker, struct qp_config *config, const struct sou
 }
 
 /* One word of the bitmap is this worker's alone: a set bit names a stream whose record changed. */
-static bool take_acks(struct worker *worker, uint64_t now)
+static bool take_acks(struct worker *worker)
 {
 	uint64_t *word = &worker->program->pending[worker->index], bits;
 
@@ -143,7 +143,7 @@ static bool take_acks(struct worker *worker, uint64_t now)
 
 		bits &= bits - 1;
 		if (bit >= ACK_MAP_FIRST_INDEX && slot < worker->stream_count)
-			stream_read_acks(&worker->streams[slot], now);
+			stream_read_acks(&worker->streams[slot]);
 	}
 	return true;
 }
@@ -212,9 +212,10 @@ static uint32_t transmit_batch(struct worker *worker, uint64_t now)
 }
 
 /* Returns whether there was anything to do. */
-static bool turn(struct worker *worker, uint64_t now)
+static bool turn(struct worker *worker)
 {
-	bool busy = take_acks(worker, now);
+	bool busy = take_acks(worker);
+	uint64_t now = worker_now();
 	uint32_t sent;
 
 	busy |= take_completions(worker);
@@ -318,7 +319,7 @@ static void *run(void *argument)
 			publish_status(worker);
 			status_at = now + STATUS_NS;
 		}
-		if (turn(worker, now)) {
+		if (turn(worker)) {
 			idle_since = 0;
 			continue;
 		}
