@@ -15,7 +15,9 @@ static struct qp qp;
 static void open_qp(bool immediate, bool positional)
 {
 	const struct qp_config config = {
-		.framer = { .local_ip = { 192, 0, 2, 1 }, .remote_ip = { 192, 0, 2, 2 }, .ttl = 64 },
+		.framer = { .local_ip = { 192, 0, 2, 1 },
+			    .remote_ip = { 192, 0, 2, 2 },
+			    .ttl = 64 },
 		.local_qpn = 0x10002,
 		.remote_qpn = 0x11,
 		.start_psn = 0xFFFFFE,

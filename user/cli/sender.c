@@ -490,6 +490,8 @@ uint32_t sender_poll(struct sender *sender)
 			watch_control(stream);
 		if (stream->phase == SENDER_DONE_SENT)
 			await_received(stream);
+		if (stream->phase == SENDER_FAILED)
+			worker_abandon(&sender->worker, i);
 		running += stream->phase < SENDER_FINISHED;
 	}
 	if (!running && !sender->finished)

@@ -53,6 +53,7 @@ struct stream {
 	bool taken;             /* the open message is the oldest record of the source ring */
 	enum stream_end end;
 	bool submitted; /* in this turn */
+	bool unwanted;  /* set by another thread: to be stopped */
 
 	uint32_t version; /* sequence of status: odd while it is being written */
 	struct stream_status status;

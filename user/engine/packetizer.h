@@ -21,7 +21,7 @@ struct packetizer {
 	uint64_t slot_size; /* bytes */
 	uint32_t slot_count;
 	bool immediate; /* every message ends with an immediate */
-	bool uc;	/* Unreliable Connection, else Reliable Connection */
+	bool uc;        /* Unreliable Connection, else Reliable Connection */
 
 	/* The current message. */
 	uint64_t message; /* its number k, counted from 0 */

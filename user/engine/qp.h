@@ -45,7 +45,7 @@ struct qp_config {
 	uint32_t slot_count; /* slots of target memory, 1…65536, with immediates at least 2 */
 	uint32_t pmtu;       /* 256, 512, 1024, 2048, 4096 */
 	bool immediate;
-	bool uc;	      /* Unreliable Connection: no answers, no retransmission, no credits */
+	bool uc;              /* Unreliable Connection: no answers, no retransmission, no credits */
 	uint32_t ring;        /* packets, a power of two, 16…32768 */
 	uint64_t ack_timeout; /* ns, at most 4.096 µs · 2^31; 0: none */
 	uint32_t retry;       /* 0…7 */
