@@ -142,6 +142,7 @@ static void receive_fatal_nak(struct requester *requester, uint64_t now, uint32_
 			      uint32_t syndrome)
 {
 	acknowledge_before(requester, now, psn);
+	end_wait(requester, now);
 	requester->counters.naks++;
 	fail(requester,
 	     syndrome == ROCE_NAK_INVALID_REQUEST ? REQUESTER_INVALID_REQUEST
