@@ -99,7 +99,7 @@ static void check_frame(struct world *w, const struct frame *frame)
 	MUST(frame->offset / w->stride == slot);
 	MUST((frame->offset + frame->length - 1) / w->stride == slot);
 	MUST(frame->psn <= ROCE_PSN_MASK && ahead >= 0 && ahead < (int32_t)w->config.ring);
-	at = ETHERNET_LEN + IPV4_LEN + UDP_LEN;
+	at = w->qp.framer.header_len;
 	MUST(frame->psn == roce_get24(bytes + at + 9));
 	if (frame->replay) {
 		MUST(frame->length == w->length[slot]);

@@ -13,7 +13,7 @@
 /* Slot offsets and frame lengths are kept in 16 bits. */
 _Static_assert(FRAME_PAYLOAD + 4096 + 3 + ROCE_ICRC_LEN <= UINT16_MAX,
 	       "a frame fits a slot's fields");
-_Static_assert(FRAMER_HEADER + sizeof(struct roce_bth) + sizeof(struct roce_reth) +
+_Static_assert(FRAMER_HEADER_MAX + sizeof(struct roce_bth) + sizeof(struct roce_reth) +
 			       sizeof(struct roce_immdt) <=
 		       FRAME_PAYLOAD,
 	       "the headers fit before the payload");
@@ -57,6 +57,18 @@ static int check_frame(const struct qp_config *config, struct error *error)
 		return error_set(error, EINVAL,
 				 "UMEM chunk is %u bytes, expected a power of two from %u to %u",
 				 config->chunk, CHUNK_MIN, CHUNK_MAX);
+	if (framer_is_ipv4(framer->local_ip) != framer_is_ipv4(framer->remote_ip))
+		return error_set(error, EINVAL,
+				 "local_ip and remote_ip must both be IPv4, or both IPv6");
+	if (framer->dscp > 63 || framer->ecn > 3)
+		return error_set(error, EINVAL, "dscp is 0…63 and ecn 0…3, found dscp %u, ecn %u",
+				 framer->dscp, framer->ecn);
+	if (framer->vlan_id > FRAMER_VLAN_MAX || framer->vlan_pcp > 7)
+		return error_set(
+			error, EINVAL,
+			"vlan_id is 1…4094, or 0 for none, and vlan_pcp 0…7; found vlan_id %u, "
+			"vlan_pcp %u",
+			framer->vlan_id, framer->vlan_pcp);
 	if (!framer->ttl)
 		return error_set(error, EINVAL, "ttl is 0, expected 1…255");
 	if (framer->udp_source_port && framer->udp_source_port < ROCE_UDP_SOURCE_MIN)
@@ -251,7 +263,7 @@ static void build(struct qp *qp)
 	ackreq = wants_ackreq(qp);
 	packet = packetizer_build(&qp->packetizer, bytes, ring->next, ackreq);
 	*slot = (struct slot){
-		.start = (uint16_t)(packet.transport - FRAMER_HEADER - bytes),
+		.start = (uint16_t)(packet.transport - qp->framer.header_len - bytes),
 		.length = (uint16_t)framer_finish(&qp->framer, packet.transport,
 						  packet.transport_len),
 		.payload = (uint16_t)packet.payload,
