@@ -86,6 +86,8 @@ static void open_qp(struct world *w)
 	}
 
 	w->config.uc = shape & 4;
+	w->config.packet_mode = shape & 8;
+	w->config.record = shape & 16;
 	w->stride = qp_stride(w->config.pmtu, w->config.chunk);
 	w->next = w->config.start_psn;
 	memset(w->submitted, 0, sizeof(w->submitted));
