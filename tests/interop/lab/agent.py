@@ -13,9 +13,12 @@ import struct
 import subprocess
 import termios
 import threading
+import time
 
 from channel import (CHUNK, ERROR, EXIT, INPUT, OUTPUT, READY, RUN, SIGNAL, SIZE, frame,
                      read_blocking)
+
+DEVICE = "/sys/class/infiniband/rxe0"
 
 
 class Port:
@@ -118,6 +121,8 @@ class Agent:
         self.commands = {}
 
     def serve(self):
+        while not os.path.exists(DEVICE):
+            time.sleep(0.05)
         with open("/proc/uptime") as uptime:
             self.port.send(0, READY, {"release": os.uname().release,
                                       "uptime": float(uptime.read().split()[0])})

@@ -8,6 +8,9 @@ import os
 import shutil
 import subprocess
 
+import cpio
+import vmlinux
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 HERE = os.path.dirname(os.path.abspath(__file__))
 STORE = os.path.join(TOP, "build/lab")
@@ -35,9 +38,9 @@ class Kernel:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not os.path.isdir(self.directory):
                 self._unpack()
-            self.image, = glob.glob(self.directory + "/boot/vmlinuz-*")
-            self.release = os.path.basename(self.image)[len("vmlinuz-"):]
-            self.modules = self.directory + "/lib/modules"
+            self.image = os.path.join(self.directory, "vmlinux")
+            self.modules = os.path.join(self.directory, "lib/modules")
+            self.release, = os.listdir(self.modules)
             self.initramfs = os.path.join(self.directory, "initramfs")
             sources = [os.path.join(HERE, "init"), os.path.join(HERE, "kernel.py"), BUSYBOX]
             if not newer(self.initramfs, sources):
@@ -50,6 +53,9 @@ class Kernel:
         package = fetch(self.version, building)
         run("dpkg-deb", "-x", package, building)
         os.unlink(package)
+        packed, = glob.glob(building + "/boot/vmlinuz-*")
+        with open(building + "/vmlinux", "wb") as image:
+            image.write(vmlinux.unpack(read(packed)))
         # The package has its modules in /lib or in /usr/lib, and depmod looks in either.
         os.makedirs(building + "/usr/lib", exist_ok=True)
         if os.path.isdir(building + "/lib"):
@@ -60,7 +66,7 @@ class Kernel:
         os.rename(building, self.directory)
 
     def _make_initramfs(self):
-        archive = Archive()
+        archive = cpio.Archive()
         for name in ("bin", "dev", "proc", "modules", "lower", "upper", "new"):
             archive.directory(name)
         archive.device("dev/console", 5, 1)
@@ -93,35 +99,6 @@ class Kernel:
             elif "/%s.ko" % name not in built_in.replace("-", "_"):
                 raise Unavailable("Linux %s has no module %s" % (self.release, name))
         return order
-
-
-class Archive:
-    """A cpio archive as the kernel unpacks it ("newc")."""
-
-    def __init__(self):
-        self.parts = []
-        self.count = 0
-
-    def _entry(self, name, mode, data=b"", major=0, minor=0):
-        self.count += 1
-        name = name.encode() + b"\0"
-        fields = (self.count, mode, 0, 0, 1, 0, len(data), 0, 0, major, minor, len(name), 0)
-        header = b"070701" + b"".join(b"%08x" % field for field in fields) + name
-        for part in (header, data):
-            self.parts.append(part + bytes(-len(part) % 4))
-
-    def directory(self, name):
-        self._entry(name, 0o040755)
-
-    def file(self, name, data):
-        self._entry(name, 0o100755, data)
-
-    def device(self, name, major, minor):
-        self._entry(name, 0o020600, b"", major, minor)
-
-    def finish(self):
-        self._entry("TRAILER!!!", 0)
-        return b"".join(self.parts)
 
 
 def read(path):

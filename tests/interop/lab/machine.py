@@ -25,7 +25,7 @@ import network
 RUN = "/run/xdp2roce-lab"
 QEMU = "qemu-system-x86_64"
 SHARE = os.path.join(kernel.STORE, "share")
-BOOT_LIMIT = 120  # seconds; emulated on a busy machine it may take a third of that
+BOOT_LIMIT = 240  # seconds; emulated on an idle machine it takes about 10
 BACKLOG_LIMIT = 64 << 20  # bytes of output that a client has not read
 PR_SET_PDEATHSIG = 1
 TAKEN_BACK = 1  # seconds between SIGTERM and SIGKILL for a command whose client is gone
