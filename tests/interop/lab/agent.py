@@ -42,25 +42,25 @@ class Command:
         self.port, self.channel, self.ended = port, channel, ended
         self.terminal = None
         spawn = self._spawn_terminal if request["tty"] else self._spawn_pipes
-        self.child = spawn(request["argv"], request["cwd"])
+        self.child = spawn(request["argv"], cwd=request["cwd"], start_new_session=True,
+                           env=dict(os.environ, TERM=request["tty"] or "dumb"))
         self.pending = queue.SimpleQueue()
 
     def start(self):
         for target in (self._follow, self._feed):
             threading.Thread(target=target, daemon=True).start()
 
-    def _spawn_pipes(self, argv, cwd):
-        child = subprocess.Popen(argv, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, bufsize=0, start_new_session=True)
+    def _spawn_pipes(self, argv, **more):
+        child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, bufsize=0, **more)
         self.input = child.stdin
         self.outputs = [(child.stdout, OUTPUT), (child.stderr, ERROR)]
         return child
 
-    def _spawn_terminal(self, argv, cwd):
+    def _spawn_terminal(self, argv, **more):
         master, slave = pty.openpty()
-        child = subprocess.Popen(argv, cwd=cwd, stdin=slave, stdout=slave, stderr=slave,
-                                 start_new_session=True,
-                                 preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        child = subprocess.Popen(argv, stdin=slave, stdout=slave, stderr=slave,
+                                 preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **more)
         os.close(slave)
         self.terminal = open(master, "rb", buffering=0)
         self.input = open(os.dup(master), "wb", buffering=0)

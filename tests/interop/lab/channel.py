@@ -4,7 +4,7 @@
 A frame is a header and its payload. The channel tells commands apart; the supervisor numbers them. A
 client of the supervisor speaks the same frames about its one command, on channel 0.
 
-    to the guest     RUN       JSON: argv, cwd, tty
+    to the guest     RUN       JSON: argv; cwd; tty: the terminal's type, or false for pipes
                      INPUT     bytes for standard input; none: end of input
                      SIGNAL    a signal's number, for the command's process group
                      SIZE      JSON: rows and columns of the terminal

@@ -33,7 +33,8 @@ class Client:
 
     def run(self, argv, cwd, timeout):
         """The command's exit status."""
-        self.send(channel.RUN, {"argv": argv, "cwd": cwd, "tty": self.terminal})
+        self.send(channel.RUN, {"argv": argv, "cwd": cwd,
+                                "tty": self.terminal and os.environ.get("TERM", "dumb")})
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda number, _: self._later(channel.SIGNAL, int(number)))
         if timeout:
@@ -84,9 +85,11 @@ class Client:
             _, kind, payload = received
             if kind == channel.EXIT:
                 return TIMED_OUT if self.timed_out else int(payload)
-            target = sys.stderr if kind == channel.ERROR else sys.stdout
-            target.buffer.write(payload)
-            target.flush()
+            try:
+                while payload:
+                    payload = payload[os.write(2 if kind == channel.ERROR else 1, payload):]
+            except BrokenPipeError:  # the command gets SIGTERM, see the supervisor
+                return 128 + signal.SIGPIPE
         if self.timed_out:
             return TIMED_OUT
         print("lab: the guest ended before the command did", file=sys.stderr)
