@@ -29,8 +29,7 @@ class Unavailable(Exception):
 class Kernel:
     def __init__(self, version):
         if version not in RELEASES:
-            raise Unavailable("LAB_KERNEL is %r, expected one of %s" %
-                              (version, ", ".join(RELEASES)))
+            raise ValueError("LAB_KERNEL is %r, expected one of %s" % (version, ", ".join(RELEASES)))
         self.version = version
         self.directory = os.path.join(STORE, "linux-" + version)
         os.makedirs(STORE, exist_ok=True)
