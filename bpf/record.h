@@ -81,8 +81,8 @@ static __always_inline enum judgement judge_ack(__u64 known, const struct acknow
 
 /*
  * known is the nak or the rnr word. A responder's expected PSN never goes back, so a copy that is older
- * than what is known must not hide it. What is known counts only inside the window: outside it is long
- * acknowledged, and 2^23 packets later it would look newer than anything.
+ * than what is known must not hide it. But what is known may be long acknowledged, and 2^23 packets later it looks
+ * newer than anything: it counts only up to the highest PSN.
  */
 static __always_inline enum judgement judge_nak(__u64 known, __u32 last,
 						const struct acknowledgement *a)
@@ -97,8 +97,7 @@ static __always_inline enum judgement judge_nak(__u64 known, __u32 last,
 		return TAKE;
 	if (roce_nak_is_fatal(ack_word_syndrome(known)))
 		return STALE;
-	if (roce_psn_diff(known_psn, last) > 0 && roce_psn_diff(a->highest_psn, known_psn) >= 0 &&
-	    roce_psn_diff(a->psn, known_psn) < 0)
+	if (roce_psn_diff(a->psn, known_psn) < 0 && roce_psn_diff(a->highest_psn, known_psn) >= 0)
 		return STALE;
 	return TAKE;
 }

@@ -82,6 +82,8 @@ void harness_open_qp(struct harness *harness, bool ipv6, uint32_t start_psn, uin
 	fill_line(&harness->qp[HARNESS_INDEX], ipv6, start_psn, highest_psn);
 	fill_line(&harness->qp[HARNESS_CLOSED_INDEX], ipv6, start_psn, highest_psn);
 	harness->qp[HARNESS_CLOSED_INDEX].open = 0;
+	harness->qp[HARNESS_CLOSED_INDEX + 1] = harness->qp[HARNESS_CLOSED_INDEX];
+	harness->qp[HARNESS_CLOSED_INDEX + 1].open = HARNESS_GENERATION;
 }
 
 uint32_t harness_run(struct harness *harness, const uint8_t *bytes, size_t length)

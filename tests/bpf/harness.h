@@ -15,7 +15,7 @@
 
 #define HARNESS_QPS 192u
 #define HARNESS_INDEX 70u	 /* bit 6 of the second pending word */
-#define HARNESS_CLOSED_INDEX 71u /* filled in like the other, but closed */
+#define HARNESS_CLOSED_INDEX 71u /* this and the next are filled in like the other, but closed */
 #define HARNESS_GENERATION 0xA7u
 #define HARNESS_QPN (HARNESS_GENERATION << 16 | HARNESS_INDEX)
 #define HARNESS_WORKER 3u

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/bpf.h>
@@ -78,6 +79,36 @@ Test(ack_wake, sleeper_is_woken_once)
 	cr_expect(words[1] == HARNESS_WORKER);
 	cr_expect(!is_woken(&harness), "still readable after it was drained");
 	ring_buffer__free(ring);
+}
+
+static void *sleep_on_ring(void *argument)
+{
+	struct harness *harness = argument;
+	struct pollfd wake = { .fd = harness->wake_fd, .events = POLLIN };
+	struct timespec before, after;
+	bool woken;
+
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	woken = poll(&wake, 1, 10000) == 1;
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	/* At its timeout poll would see the word in the ring as well. */
+	return woken && after.tv_sec - before.tv_sec < 8 ? harness : NULL;
+}
+
+/* A thread that is blocked in poll when the ACK comes. */
+Test(ack_wake, blocked_poll_returns)
+{
+	struct harness harness;
+	pthread_t sleeper;
+	void *woken;
+
+	start(&harness);
+	harness.worker[HARNESS_WORKER].sleeping = 1;
+	cr_assert(pthread_create(&sleeper, NULL, sleep_on_ring, &harness) == 0);
+	usleep(100000);
+	run(&harness, &good_ack);
+	pthread_join(sleeper, &woken);
+	cr_expect(woken != NULL);
 }
 
 Test(ack_wake, busy_worker_is_left_alone)

@@ -3,11 +3,12 @@
 
 
 def each(*rows):
-    """One test per row; a row is a value or a tuple of arguments."""
+    """One test per row; a row is a value or a tuple of arguments. Words and numbers name it."""
     rows = [row if isinstance(row, tuple) else (row,) for row in rows]
 
     def decorate(function):
-        function.cases = [(" ".join(map(str, row)), row) for row in rows]
+        function.cases = [(" ".join(str(cell) for cell in row if not isinstance(cell, tuple)), row)
+                          for row in rows]
         return function
     return decorate
 

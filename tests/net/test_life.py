@@ -15,15 +15,17 @@ def start_endless(rig, *send, recv=()):
     capture = rig.capture_roce()
     receiver = rig.recv("--output", "/dev/null", "--reader-delay", "1ms", *recv)
     sender = rig.send("--pattern", "--messages", 1000000, "--message-size", "16KiB", "--pmtu", PMTU,
-                      "--ring", 64, "--ack-timeout", "20ms", *send)
+                      "--ring", 64, "--ack-timeout", "50ms", *send)
     capture.await_frames(lambda frames: len(requests(frames)) > 200, "a running stream")
     return sender, receiver
 
 
-def check_told(sender, error):
+def check_told(sender):
+    stream = sender.sent()
+    error, rnr_naks = stream["error"], stream["rnr_naks"]
     sentence(sender, r"does not answer", r"PSN 0x%06x" % error["psn"],
              r"sent %d times" % error["tries"], r"syndrome 0x[0-9a-f]{2}")
-    check_equal(error["tries"], 8, "tries: the first one and seven more")
+    check(8 <= error["tries"] <= 8 + rnr_naks, "tries: once, seven more, and RNR NAKs", error)
     check("syndrome" in error, "no last syndrome", error)
 
 
@@ -34,17 +36,18 @@ def test_receiver_dies(rig):
     died = time.monotonic()
     check(sender.finish(10) > 0, "exit status of a sender whose receiver died", sender.stderr)
     check(time.monotonic() - died < 5, "the sender took too long to give up")
-    check_told(sender, sender.sent()["error"])
+    check_told(sender)
     rig.check_no_program()
     rig.check_works()
 
 
 def test_receiver_freezes(rig):
     """Its connection stays, its guard on UDP 4791 too: only the silence tells."""
+    rig.allow_icmp_from(TX_IP)  # answers that come when the sender has ended
     sender, receiver = start_endless(rig)
     receiver.signal(signal.SIGSTOP)
     check(sender.finish(10) > 0, "exit status of a sender without answers", sender.stderr)
-    check_told(sender, sender.sent()["error"])
+    check_told(sender)
     receiver.signal(signal.SIGCONT)
     sentence(receiver, "gave up", "does not answer")
 
@@ -53,7 +56,7 @@ def test_receiver_is_interrupted(rig):
     sender, receiver = start_endless(rig)
     receiver.signal(signal.SIGTERM)
     sentence(receiver, "interrupted")
-    check(sender.finish(20) > 0, "exit status of a sender whose receiver ended", sender.stderr)
+    sentence(sender, "receiver 192.0.2.2 gave up: the receiver was interrupted", timeout=2)
 
 
 @each("immediate", "while it drains")
@@ -98,13 +101,7 @@ def start_stuck(rig):
 def test_second_signal_ends_at_once(rig):
     sender, receiver, _ = start_stuck(rig)
     sender.signal(signal.SIGINT)
-    try:
-        sender.popen.wait(0.5)
-        check(False, "the first signal ended a sender in the middle of a message", sender.stderr)
-    except TimeoutError:
-        pass
-    except Exception as error:
-        check(type(error).__name__ == "TimeoutExpired", "unexpected", error)
+    check(not sender.ends_within(0.5), "the first signal ended it in mid-message", sender.stderr)
     sender.signal(signal.SIGINT)
     start = time.monotonic()
     sentence(sender, "stopped: 0 of 1 messages")
@@ -136,13 +133,13 @@ def test_message_open_at_signal_is_finished(rig):
 @each(4, 16, 17, 40)
 def test_source_pauses_in_mid_message(rig, packets):
     """Ten ACK timeouts in mid-message: not a frame, not a retry. Some packets are unacknowledged."""
-    ack_timeout = 0.02
+    ack_timeout = 0.1
     data = payload(64 << 10, packets)
     path, writer = rig.fifo("pause.fifo")
     capture = rig.capture_roce()
     receiver = rig.recv()
     sender = rig.send("--pmtu", PMTU, "--message-size", len(data), "--size", len(data),
-                      "--ack-timeout", "20ms", path)
+                      "--ack-timeout", "100ms", path)
     cut = packets * PMTU + 100  # and a part of the next packet, which may not leave
     writer.write(data[:cut])
     capture.await_frames(lambda frames: len(requests(frames)) == packets, "packets before the pause")
@@ -204,9 +201,11 @@ def test_slow_source(rig):
 def test_source_that_ends_early(rig):
     """A message is declared, its source ends: filled with zeros to its length, and counted."""
     path, writer = rig.fifo("short.fifo")
+    capture = rig.capture_roce()
     receiver = rig.recv()
     sender = rig.send("--pmtu", PMTU, "--message-size", 10000, "--size", 10000, path)
     writer.write(payload(3333))
+    capture.await_frames(lambda frames: len(requests(frames)) == 3, "what there is")
     writer.close()
     sent, _ = rig.finish(sender, receiver)
     check_equal(sent["short_messages"], 1, "short messages")

@@ -55,7 +55,7 @@ def test_empty_file_is_one_empty_message(rig):
 @each(1, 15, 16, 17)
 def test_loss_where_psns_wrap(rig, position):
     sent, received = rig.transfer(payload(64 * 256, position), "--pmtu", 256, "--start-psn",
-                                  hex(FIRST_PSN), "--ack-timeout", "20ms",
+                                  hex(FIRST_PSN), "--ack-timeout", "200ms",
                                   recv=("--faults", "drop-frame=%d" % position))
     check_equal(sent["next_psn"], (FIRST_PSN + 64) & 0xFFFFFF, "next PSN")
     check_equal(received["faults"]["dropped"], 1, "frames dropped")

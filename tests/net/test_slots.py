@@ -11,7 +11,7 @@ RING = 64
 
 def send_messages(rig, *recv, count=MESSAGES, send=(), timeout=40):
     return rig.transfer(payload(SIZE * count, count), "--pmtu", PMTU, "--message-size", SIZE,
-                        "--ring", RING, "--ack-timeout", "100ms", *send, recv=recv,
+                        "--ring", RING, "--ack-timeout", "200ms", *send, recv=recv,
                         timeout=timeout)
 
 
@@ -29,7 +29,7 @@ def test_slow_reader(rig, slots, credits):
 def test_reader_that_stalls_in_bad_weather(rig, slots):
     send_messages(rig, "--slots", slots, "--reader-delay", "2ms", "--faults",
                   "drop=2%,reorder=2%,duplicate=2%", "--seed", slots,
-                  send=("--ack-timeout", "20ms"))
+                  send=("--ack-timeout", "50ms"))
 
 
 @each("unlimited", "posted", 0, 1, 2, 5, 30)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a test sees in a frame: offsets and checks written from the wire format alone, with a bitwise
- * ICRC. Nothing of the engine is used here.
+ * What a test sees in a frame: offsets and checks written from the wire format alone, with a
+ * bitwise ICRC. Nothing of the engine is used here.
  */
 #ifndef TESTS_UNIT_ENGINE_FRAME_H
 #define TESTS_UNIT_ENGINE_FRAME_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Everything that is under way in the simulation, in the order of its virtual time: frames, answers,
- * completions, releases of slots, payload. A binary heap; equal times keep the order of insertion.
+ * Everything that is under way in the simulation, in the order of its virtual time: frames,
+ * answers, completions, releases of slots, payload. A binary heap; equal times keep the order of
+ * insertion.
  */
 #ifndef TESTS_UNIT_ENGINE_LINK_H
 #define TESTS_UNIT_ENGINE_LINK_H
@@ -69,7 +70,8 @@ static inline struct event link_pop(struct link *link)
 	for (;;) {
 		uint32_t child = 2 * i + 1;
 
-		if (child + 1 < link->count && event_before(&link->heap[child + 1], &link->heap[child]))
+		if (child + 1 < link->count &&
+		    event_before(&link->heap[child + 1], &link->heap[child]))
 			child++;
 		if (child >= link->count || !event_before(&link->heap[child], &last))
 			break;

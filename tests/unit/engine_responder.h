@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A tiny strict RC responder, written from section 4 of the protocol notes: PSN order, opcode order,
- * rkey and range, lengths, one NAK per gap, RNR NAK without a receive, credits, duplicates answered
- * and never executed again. Target memory is a ring of slots; a receive is posted for N − 1 of them,
- * and again when the reader releases one.
+ * A tiny strict RC responder, written from section 4 of the protocol notes: PSN order, opcode
+ * order, rkey and range, lengths, one NAK per gap, RNR NAK without a receive, credits, duplicates
+ * answered and never executed again. Target memory is a ring of slots; a receive is posted for N −
+ * 1 of them, and again when the reader releases one.
  */
 #ifndef TESTS_UNIT_ENGINE_RESPONDER_H
 #define TESTS_UNIT_ENGINE_RESPONDER_H
@@ -23,7 +23,7 @@ struct responder {
 	/* Settings. */
 	uint32_t pmtu, rkey, slot_count;
 	uint64_t address, slot_size;
-	bool limited;	      /* ACKs carry credits; else "unlimited" */
+	bool limited;         /* ACKs carry credits; else "unlimited" */
 	bool answers_all;     /* a duplicate without AckReq is answered too (rxe) */
 	bool quiet_after_rnr; /* no sequence NAK while an RNR NAK is unanswered (hfi1) */
 	uint32_t rnr_code;
@@ -33,7 +33,7 @@ struct responder {
 	bool in_message;
 	uint64_t at, left; /* of the message: where it goes on, bytes that are missing */
 	uint64_t start, length;
-	uint32_t held;	    /* finished messages whose slot the reader has not released */
+	uint32_t held;      /* finished messages whose slot the reader has not released */
 	uint64_t completed; /* messages with or without immediate */
 	uint32_t immediate; /* of the last one */
 	uint8_t *memory;
@@ -120,13 +120,15 @@ static inline const char *responder_check_order(const struct responder *r, uint8
 	return NULL;
 }
 
-/* Takes a data frame. Returns true when there is an answer to it; r->completed goes up with a message. */
+/* Takes a data frame. Returns true when there is an answer to it; r->completed goes up with a
+ * message. */
 static inline bool responder_take(struct responder *r, const uint8_t *frame, uint32_t length,
 				  struct answer *answer)
 {
 	uint8_t opcode = frame_opcode(frame);
 	int32_t ahead = (int32_t)((frame_psn(frame) - r->expected) << 8) >> 8;
-	uint32_t pad = frame_pad(frame), at = frame_payload_at(frame), payload = length - at - 4 - pad;
+	uint32_t pad = frame_pad(frame), at = frame_payload_at(frame),
+		 payload = length - at - 4 - pad;
 	const char *fault;
 
 	if (ahead)

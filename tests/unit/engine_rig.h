@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rig around one queue pair: virtual time, a source of known bytes, and a check of every single frame
- * against the wire format and against what the test asked to send.
+ * Rig around one queue pair: virtual time, a source of known bytes, and a check of every single
+ * frame against the wire format and against what the test asked to send.
  *
- * Each packet sent for the first time must be exactly the next packet of the next message, each replay
- * must be the bytes that were sent before. Tests give PSNs relative to the start PSN.
+ * Each packet sent for the first time must be exactly the next packet of the next message, each
+ * replay must be the bytes that were sent before. Tests give PSNs relative to the start PSN.
  */
 #ifndef TESTS_UNIT_ENGINE_RIG_H
 #define TESTS_UNIT_ENGINE_RIG_H
@@ -41,8 +41,8 @@ struct rig {
 	uint64_t pattern_size;
 	uint64_t now;
 	enum qp_wait wait; /* last answer of qp_transmit */
-	bool late;	   /* completions are given by the test, not at once */
-	bool fast;	   /* looks at the ICRC of one frame in 256 only */
+	bool late;         /* completions are given by the test, not at once */
+	bool fast;         /* looks at the ICRC of one frame in 256 only */
 	uint64_t checked;
 
 	struct {
@@ -234,7 +234,8 @@ static inline void rig_check_frame(struct rig *rig, const struct frame *frame)
 {
 	const uint8_t *bytes = rig->memory + frame->offset;
 	uint32_t index = frame->psn & (rig->config.ring - 1);
-	uint8_t *copy = rig->copies + (uint64_t)index * qp_stride(rig->config.pmtu, rig->config.chunk);
+	uint8_t *copy =
+		rig->copies + (uint64_t)index * qp_stride(rig->config.pmtu, rig->config.chunk);
 	const char *fault = frame_fault(bytes, frame->length);
 
 	cr_assert_null(fault, "%s: %s", rig->where, fault);
@@ -268,7 +269,8 @@ static inline void rig_complete(struct rig *rig, const struct frame *frame)
 	}
 }
 
-/* Asks for one frame; it is checked and, unless `late`, completed. Returns false when there is none. */
+/* Asks for one frame; it is checked and, unless `late`, completed. Returns false when there is
+ * none. */
 static inline bool rig_transmit(struct rig *rig, struct frame *frame)
 {
 	rig_next_message(rig);
@@ -292,7 +294,8 @@ static inline uint32_t rig_drain(struct rig *rig)
 	return frames;
 }
 
-/* Syndrome 0x1F is an ACK without limit; MSN is what an honest responder would say or does not matter. */
+/* Syndrome 0x1F is an ACK without limit; MSN is what an honest responder would say or does not
+ * matter. */
 static inline void rig_receive(struct rig *rig, int64_t relative, uint32_t syndrome, uint32_t msn)
 {
 	qp_receive(&rig->qp, rig->now, rig_psn(rig, relative), syndrome, msn);

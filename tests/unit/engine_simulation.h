@@ -11,13 +11,15 @@
 #include "engine_link.h"
 #include "engine_rig.h"
 
-#define SIM_STUCK 30000000000ull /* ns without progress that count as stuck; RNR waits are shorter */
+#define SIM_STUCK                                                                                  \
+	30000000000ull /* ns without progress that count as stuck; RNR waits are shorter */
 
 struct settings {
 	struct qp_config qp;
 	uint64_t seed;
-	uint32_t messages, largest; /* of the messages: how many, bytes of the largest; 0 … largest */
-	bool exact;		    /* every message has the largest size */
+	uint32_t messages,
+		largest; /* of the messages: how many, bytes of the largest; 0 … largest */
+	bool exact;      /* every message has the largest size */
 	/* Link, in both directions: probabilities in 1/1000, times in ns. */
 	uint32_t loss, duplicates, reorder;
 	uint64_t delay, spacing, jitter;
@@ -39,8 +41,8 @@ struct sim {
 	uint64_t next_transmit; /* the wire is busy until then */
 	uint32_t queued, frames, answers;
 	uint64_t lengths[RIG_QUEUE]; /* of message k at k mod RIG_QUEUE */
-	bool trickling;	   /* payload is on its way */
-	uint64_t progress; /* time of the last one */
+	bool trickling;              /* payload is on its way */
+	uint64_t progress;           /* time of the last one */
 	uint32_t una;
 };
 
@@ -75,10 +77,15 @@ static inline struct sim *sim_open(const struct settings *settings)
 	sim->progress = sim->rig->now;
 	sim->una = sim->rig->qp.ring.una;
 	sim->responder = (struct responder){
-		.pmtu = qp->pmtu, .rkey = qp->rkey, .slot_count = qp->slot_count,
-		.address = qp->remote_address, .slot_size = qp->slot_size,
-		.limited = settings->limited, .answers_all = settings->answers_all,
-		.quiet_after_rnr = settings->quiet_after_rnr, .rnr_code = settings->rnr_code,
+		.pmtu = qp->pmtu,
+		.rkey = qp->rkey,
+		.slot_count = qp->slot_count,
+		.address = qp->remote_address,
+		.slot_size = qp->slot_size,
+		.limited = settings->limited,
+		.answers_all = settings->answers_all,
+		.quiet_after_rnr = settings->quiet_after_rnr,
+		.rnr_code = settings->rnr_code,
 		.expected = qp->start_psn,
 		.memory = malloc(qp->slot_size * qp->slot_count),
 	};
@@ -134,13 +141,14 @@ static inline void sim_submit(struct sim *sim, const struct frame *frame)
 {
 	uint64_t chunk = sim->settings.qp.chunk, from = frame->offset;
 
-	sim_carry(sim, (struct event){ .kind = EVENT_FRAME, .length = frame->length,
+	sim_carry(sim, (struct event){ .kind = EVENT_FRAME,
+				       .length = frame->length,
 				       .frame = sim->rig->memory + frame->offset });
 	for (uint32_t i = 0; i < qp_descriptors(&sim->rig->qp, frame); i++) {
 		uint64_t time = sim->rig->now + sim_random(sim, sim->settings.completion_delay + 1);
 
-		link_push(sim->link, (struct event){ .kind = EVENT_COMPLETION, .time = time,
-						     .offset = from });
+		link_push(sim->link,
+			  (struct event){ .kind = EVENT_COMPLETION, .time = time, .offset = from });
 		from = (from / chunk + 1) * chunk;
 	}
 	sim->next_transmit = sim->rig->now + sim->settings.spacing;
@@ -169,7 +177,8 @@ static inline void sim_trickle(struct sim *sim)
 	if (rig->wait != QP_WAIT_SOURCE || sim->trickling)
 		return;
 	sim->trickling = true;
-	link_push(sim->link, (struct event){ .kind = EVENT_PAYLOAD, .available = more,
+	link_push(sim->link, (struct event){ .kind = EVENT_PAYLOAD,
+					     .available = more,
 					     .time = rig->now + 1 + sim_random(sim, 20000) });
 }
 
@@ -186,16 +195,18 @@ static inline void sim_check_message(struct sim *sim, uint64_t k)
 	if (!sim->settings.qp.immediate)
 		return;
 	RIG_EQ(sim->rig, r->immediate, (uint32_t)k, "immediate");
-	link_push(sim->link, (struct event){ .kind = EVENT_RELEASE,
-					     .time = sim->rig->now +
-						     sim_random(sim, sim->settings.release_delay + 1) });
+	link_push(sim->link,
+		  (struct event){ .kind = EVENT_RELEASE,
+				  .time = sim->rig->now +
+					  sim_random(sim, sim->settings.release_delay + 1) });
 }
 
 static inline void sim_arrive(struct sim *sim, struct event *event)
 {
 	uint64_t before = sim->responder.completed;
 	struct event answer = { .kind = EVENT_ANSWER };
-	bool answered = responder_take(&sim->responder, event->frame, event->length, &answer.answer);
+	bool answered =
+		responder_take(&sim->responder, event->frame, event->length, &answer.answer);
 
 	free(event->frame);
 	cr_assert_null(sim->responder.fault, "%s: a strict responder refuses: %s", sim->rig->where,
@@ -227,7 +238,8 @@ static inline void sim_event(struct sim *sim)
 		sim_arrive(sim, &event);
 		break;
 	case EVENT_ANSWER:
-		qp_receive(qp, sim->rig->now, event.answer.psn, event.answer.syndrome, event.answer.msn);
+		qp_receive(qp, sim->rig->now, event.answer.psn, event.answer.syndrome,
+			   event.answer.msn);
 		break;
 	case EVENT_COMPLETION:
 		qp_completed(qp, event.offset);
@@ -259,8 +271,8 @@ static inline void sim_check(struct sim *sim)
 
 static inline bool sim_done(const struct sim *sim)
 {
-	return sim->queued == sim->settings.messages && sim->rig->message == sim->settings.messages &&
-	       qp_idle(&sim->rig->qp);
+	return sim->queued == sim->settings.messages &&
+	       sim->rig->message == sim->settings.messages && qp_idle(&sim->rig->qp);
 }
 
 /* One step: everything that is due, one frame if the wire is free, then on to the next moment. */
@@ -291,8 +303,8 @@ static inline void sim_step(struct sim *sim)
 		next = sim->next_transmit;
 	if (sim_done(sim))
 		return;
-	cr_assert_neq(next, UINT64_MAX, "%s: nothing will ever happen, reason %d, PSN +%u", rig->where,
-		      rig->wait, rig_relative(rig, rig->qp.ring.una));
+	cr_assert_neq(next, UINT64_MAX, "%s: nothing will ever happen, reason %d, PSN +%u",
+		      rig->where, rig->wait, rig_relative(rig, rig->qp.ring.una));
 	rig->now = next > rig->now ? next : rig->now;
 }
 
@@ -305,7 +317,8 @@ static inline void sim_run(struct sim *sim)
 		sim_step(sim);
 	RIG_EQ(sim->rig, sim->responder.completed, sim->settings.messages, "messages that arrived");
 	RIG_EQ(sim->rig, counters->messages, sim->settings.messages, "messages acknowledged");
-	RIG_EQ(sim->rig, sim->responder.expected, rig_psn(sim->rig, sim->rig->next), "PSN at the end");
+	RIG_EQ(sim->rig, sim->responder.expected, rig_psn(sim->rig, sim->rig->next),
+	       "PSN at the end");
 	while (sim->link->count) {
 		if (link_next(sim->link) > sim->rig->now)
 			sim->rig->now = link_next(sim->link);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A table row per rule: a name and a list of steps for the rig. Every row runs at several start PSNs.
- * PSNs in steps are relative to the start PSN.
+ * A table row per rule: a name and a list of steps for the rig. Every row runs at several start
+ * PSNs. PSNs in steps are relative to the start PSN.
  */
 #ifndef TESTS_UNIT_ENGINE_STEPS_H
 #define TESTS_UNIT_ENGINE_STEPS_H
@@ -101,8 +101,9 @@ static inline void step_transmit(struct rig *rig, const struct step *step)
 
 	if (step->kind != STEP_NO_TX)
 		for (int64_t psn = step->a; psn <= step->b; psn++) {
-			cr_assert(rig_transmit(rig, &frame), "%s: no frame (reason %d), PSN +%lld expected",
-				  rig->where, rig->wait, (long long)psn);
+			cr_assert(rig_transmit(rig, &frame),
+				  "%s: no frame (reason %d), PSN +%lld expected", rig->where,
+				  rig->wait, (long long)psn);
 			RIG_EQ(rig, rig_relative(rig, frame.psn), psn, "PSN of the frame");
 		}
 	if (step->kind != STEP_TX_SOME)
@@ -145,9 +146,11 @@ static inline void step_check(struct rig *rig, const struct step *step)
 		RIG_EQ(rig, rig->wait, step->a, "reason for no frame");
 	else if (step->kind == STEP_DUE)
 		RIG_EQ(rig, qp_deadline(&rig->qp),
-		       step->a == FOREVER ? REQUESTER_NEVER : rig->now + (uint64_t)step->a, "deadline");
+		       step->a == FOREVER ? REQUESTER_NEVER : rig->now + (uint64_t)step->a,
+		       "deadline");
 	else if (step->kind == STEP_UNA)
-		RIG_EQ(rig, rig_relative(rig, rig->qp.ring.una), step->a, "oldest unacknowledged PSN");
+		RIG_EQ(rig, rig_relative(rig, rig->qp.ring.una), step->a,
+		       "oldest unacknowledged PSN");
 	else if (step->kind == STEP_MESSAGES)
 		RIG_EQ(rig, counters->messages, step->a, "messages acknowledged");
 	else if (step->kind == STEP_STALE)
@@ -219,8 +222,8 @@ static inline void row_run(const struct row *row, uint32_t start_psn)
 		config.ack_timeout = 0;
 	rig = rig_open(&config);
 	for (int i = 0; row->steps[i].kind != STEP_END; i++) {
-		snprintf(rig->where, sizeof(rig->where), "%.100s, step %d, start PSN 0x%x", row->rule,
-			 i + 1, start_psn);
+		snprintf(rig->where, sizeof(rig->where), "%.100s, step %d, start PSN 0x%x",
+			 row->rule, i + 1, start_psn);
 		step_run(rig, &row->steps[i]);
 	}
 	rig_close(rig);

@@ -7,12 +7,12 @@
 #define TESTS_UNIT_NETNS_H
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,21 +57,25 @@ static inline void netns_enter(void)
  */
 static inline pid_t netns_pair(void)
 {
-	int ready[2];
+	int ready[2], hold[2];
 	char byte;
 	pid_t far;
 
 	netns_enter();
-	cr_assert_eq(pipe(ready), 0);
+	cr_assert_eq(pipe2(ready, O_CLOEXEC), 0);
+	cr_assert_eq(pipe2(hold, O_CLOEXEC), 0);
 	far = fork();
 	cr_assert_geq(far, 0);
 	if (!far) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* Until this end closes, with the test's process at the latest: a signal at its
+		 * death would need its privilege, which a test may have given up. */
+		close(hold[1]);
 		if (!unshare(CLONE_NEWNET) && write(ready[1], "r", 1) == 1)
-			pause();
+			_exit(read(hold[0], &byte, 1) != 0);
 		_exit(1);
 	}
 	close(ready[1]);
+	close(hold[0]);
 	cr_assert_eq(read(ready[0], &byte, 1), 1, "the other namespace did not start");
 	close(ready[0]);
 	netns_run_far(far, "sh -c '" NETNS_NO_DAD "'");

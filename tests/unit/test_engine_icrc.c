@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ICRC against the reference frames, and frames of the engine that must equal them byte for byte. */
+/* ICRC against the reference frames, and frames of the engine that must equal them byte for byte.
+ */
 #include <criterion/criterion.h>
 
 #include "../../user/engine/icrc.h"
@@ -60,7 +61,8 @@ Test(engine_icrc, masks)
 
 	for (size_t i = 0; i < 2; i++) {
 		uint8_t frame[2048];
-		uint32_t length = vector(names[i], frame) - AT_IP - 4, udp = i ? 40 : 20, good, icrc;
+		uint32_t length = vector(names[i], frame) - AT_IP - 4, udp = i ? 40 : 20, good,
+			 icrc;
 		uint8_t *ip = frame + AT_IP;
 
 		cr_assert_eq(icrc_of_frame(ip, length, &good), 0);
@@ -73,7 +75,8 @@ Test(engine_icrc, masks)
 				    : byte == 1 || byte == 8 || byte == 10 || byte == 11;
 			ip[byte] ^= 0x80 >> bit % 8;
 			cr_assert_eq(icrc_of_frame(ip, length, &icrc), 0);
-			cr_assert_eq(icrc == good, masked, "%s byte %u bit %u", names[i], byte, bit % 8);
+			cr_assert_eq(icrc == good, masked, "%s byte %u bit %u", names[i], byte,
+				     bit % 8);
 			ip[byte] ^= 0x80 >> bit % 8;
 		}
 	}
@@ -133,7 +136,8 @@ static const struct made {
 	{ "A7", 257, 1, 0xffffffffdeadbeefull, true },
 };
 
-/* Everything that the engine is told comes from the frame; what it does with it must be the frame. */
+/* Everything that the engine is told comes from the frame; what it does with it must be the frame.
+ */
 static struct qp_config config_of(const struct made *row, const uint8_t *frame)
 {
 	struct qp_config config = rig_config();

@@ -22,8 +22,19 @@ static void deliver(struct rig *rig)
 
 static void check_sizes(uint32_t pmtu, bool immediate)
 {
-	const uint64_t sizes[] = { 0, 1, 2, 3, 4, 5, pmtu - 1, pmtu, pmtu + 1, 2 * pmtu, 2 * pmtu + 1,
-				   3 * pmtu - 1, (4 << 20) + 3 };
+	const uint64_t sizes[] = { 0,
+				   1,
+				   2,
+				   3,
+				   4,
+				   5,
+				   pmtu - 1,
+				   pmtu,
+				   pmtu + 1,
+				   2 * pmtu,
+				   2 * pmtu + 1,
+				   3 * pmtu - 1,
+				   (4 << 20) + 3 };
 	struct qp_config config = rig_config();
 	uint64_t packets = 0, bytes = 0;
 	struct rig *rig;
@@ -84,7 +95,7 @@ Test(engine_packets, place_in_memory)
 	static const struct {
 		uint32_t pmtu, chunk, stride, full;
 	} rows[] = {
-		{ 256, 4096, 4096, 1 }, { 1024, 4096, 4096, 1 }, { 2048, 4096, 4096, 1 },
+		{ 256, 4096, 4096, 1 },  { 1024, 4096, 4096, 1 }, { 2048, 4096, 4096, 1 },
 		{ 4096, 4096, 8192, 2 }, { 1024, 2048, 2048, 1 }, { 2048, 2048, 4096, 2 },
 		{ 4096, 8192, 8192, 1 },
 	};
@@ -109,8 +120,9 @@ Test(engine_packets, place_in_memory)
 			slot = (frame.psn & 63) * (uint64_t)rows[i].stride;
 			cr_assert(frame.offset >= slot &&
 				  frame.offset + frame.length <= slot + rows[i].stride);
-			RIG_EQ(rig, (frame.offset + frame_payload_at(rig->memory + frame.offset)) % 64, 0,
-			       "alignment of the payload");
+			RIG_EQ(rig,
+			       (frame.offset + frame_payload_at(rig->memory + frame.offset)) % 64,
+			       0, "alignment of the payload");
 			RIG_EQ(rig, qp_descriptors(&rig->qp, &frame), k < 3 ? rows[i].full : 1,
 			       "descriptors");
 		}
@@ -119,7 +131,8 @@ Test(engine_packets, place_in_memory)
 }
 
 /* 5.6: on Last and Only, on every min(16, ring/4)-th packet, on the one that fills the window. */
-static void check_ackreq(uint32_t ring, const uint32_t *sizes, const uint32_t *expected, uint32_t count)
+static void check_ackreq(uint32_t ring, const uint32_t *sizes, const uint32_t *expected,
+			 uint32_t count)
 {
 	struct qp_config config = rig_config();
 	struct rig *rig;
@@ -141,7 +154,11 @@ static void check_ackreq(uint32_t ring, const uint32_t *sizes, const uint32_t *e
 	rig_close(rig);
 }
 
-#define LIST(...) (const uint32_t[]){ __VA_ARGS__ }
+#define LIST(...)                                                                                  \
+	(const uint32_t[])                                                                         \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
+	}
 #define COUNTED(...) LIST(__VA_ARGS__), sizeof(LIST(__VA_ARGS__)) / sizeof(uint32_t)
 
 Test(engine_packets, ackreq)
@@ -150,7 +167,8 @@ Test(engine_packets, ackreq)
 	check_ackreq(32, LIST(100, 0), COUNTED(7, 15, 23, 31));
 	check_ackreq(64, LIST(100, 0), COUNTED(15, 31, 47, 63));
 	check_ackreq(128, LIST(300, 0), COUNTED(15, 31, 47, 63, 79, 95, 111, 127));
-	/* Messages shift the distance; the packet that fills the window carries AckReq all the same. */
+	/* Messages shift the distance; the packet that fills the window carries AckReq all the
+	 * same. */
 	check_ackreq(64, LIST(1, 100, 0), COUNTED(0, 16, 32, 48, 63));
 	check_ackreq(64, LIST(3, 2, 100, 0), COUNTED(2, 4, 20, 36, 52, 63));
 	check_ackreq(16, LIST(2, 100, 0), COUNTED(1, 5, 9, 13, 15));
@@ -177,7 +195,8 @@ Test(engine_packets, ackreq_at_every_window)
 
 			for (; seen < rig->logged; seen++) {
 				since = rig->log[seen].ackreq ? 0 : since + 1;
-				cr_assert_lt(since, spacing, "seed %u: %u without AckReq", seed, since);
+				cr_assert_lt(since, spacing, "seed %u: %u without AckReq", seed,
+					     since);
 			}
 			if (flight == config.ring)
 				cr_assert_eq(since, 0, "seed %u: full window without AckReq", seed);
@@ -188,7 +207,8 @@ Test(engine_packets, ackreq_at_every_window)
 	}
 }
 
-/* Design 5: message k goes to slot k mod N, its immediate is the low 32 bits of k; also past 2^32. */
+/* Design 5: message k goes to slot k mod N, its immediate is the low 32 bits of k; also past 2^32.
+ */
 Test(engine_packets, target_slots_and_immediates)
 {
 	static const uint64_t first[] = { 0, 3, 0xFFFFFFFE, 0xFFFFFFFFFFull };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The engine against a strict responder over a bad link, in virtual time: see engine_simulation.h. */
+/* The engine against a strict responder over a bad link, in virtual time: see engine_simulation.h.
+ */
 #include "engine_simulation.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -62,9 +63,9 @@ static struct settings random_settings(uint64_t seed, uint32_t worst_loss)
 }
 
 /*
- * Every byte right, every message once, never stuck, at up to 20 % loss of frames and of answers. Seven
- * retries in a row do get lost at such a rate now and then, and then the queue pair rightly gives up:
- * more of them are allowed here, so that anything that stands still is a fault.
+ * Every byte right, every message once, never stuck, at up to 20 % loss of frames and of answers.
+ * Seven retries in a row do get lost at such a rate now and then, and then the queue pair rightly
+ * gives up: more of them are allowed here, so that anything that stands still is a fault.
  */
 Test(engine_simulation, seeds, .timeout = 120)
 {
@@ -110,7 +111,8 @@ static struct settings sixty_four(uint32_t ring, uint32_t packets_per_message)
 
 static const struct {
 	uint32_t ring, packets;
-} shapes[] = { { 64, 64 }, { 64, 1 }, { 64, 4 }, { 16, 64 }, { 16, 1 }, { 16, 8 }, { 256, 64 }, { 256, 1 } };
+} shapes[] = { { 64, 64 }, { 64, 1 }, { 64, 4 },   { 16, 64 },
+	       { 16, 1 },  { 16, 8 }, { 256, 64 }, { 256, 1 } };
 
 static uint32_t spacing(uint32_t ring)
 {
@@ -139,7 +141,8 @@ Test(engine_simulation, each_data_packet_lost_once, .timeout = 60)
 			cr_assert_eq(sim->rig->qp.counters.frames,
 				     64 + sim->rig->qp.counters.retransmitted_frames);
 			cr_assert_leq(sim->rig->qp.requester.counters.naks +
-					      sim->rig->qp.requester.counters.timeouts, 1);
+					      sim->rig->qp.requester.counters.timeouts,
+				      1);
 			sim_close(sim);
 		}
 }
@@ -154,16 +157,19 @@ Test(engine_simulation, each_answer_lost_once, .timeout = 60)
 
 		sim_run(sim);
 		answers = sim->answers;
-		cr_assert_eq(sim->rig->qp.counters.frames, 64, "without loss each packet goes once");
+		cr_assert_eq(sim->rig->qp.counters.frames, 64,
+			     "without loss each packet goes once");
 		sim_close(sim);
 		for (uint32_t n = 1; n <= answers; n++) {
 			s.drop_answer = n;
 			sim = sim_open(&s);
 			sim_run(sim);
-			cr_assert_leq(sim->rig->qp.counters.retransmitted_frames, n == answers ? probe : 0,
+			cr_assert_leq(sim->rig->qp.counters.retransmitted_frames,
+				      n == answers ? probe : 0,
 				      "ring %u, %u packets, answer %u of %u: %llu", s.qp.ring,
 				      shapes[i].packets, n, answers,
-				      (unsigned long long)sim->rig->qp.counters.retransmitted_frames);
+				      (unsigned long long)
+					      sim->rig->qp.counters.retransmitted_frames);
 			sim_close(sim);
 		}
 	}
@@ -192,7 +198,8 @@ Test(engine_simulation, once_after_recovery, .timeout = 60)
 	}
 }
 
-/* Design 9: N = 2 and N = 3 slots with a reader that stalls: RNR NAKs and credits, every byte right. */
+/* Design 9: N = 2 and N = 3 slots with a reader that stalls: RNR NAKs and credits, every byte
+ * right. */
 Test(engine_simulation, few_slots_and_a_slow_reader, .timeout = 60)
 {
 	for (uint64_t seed = 1; seed <= 60; seed++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The life of a slot (section 4 of the design): it is built anew only when its packet is acknowledged
- * and every descriptor submitted for it has completed, in whatever order that happens.
+ * The life of a slot (section 4 of the design): it is built anew only when its packet is
+ * acknowledged and every descriptor submitted for it has completed, in whatever order that happens.
  */
 #include "engine_rig.h"
 
@@ -25,7 +25,8 @@ static void complete(struct rig *rig, int64_t relative)
 {
 	uint32_t index = rig_psn(rig, relative) & (rig->config.ring - 1);
 
-	qp_completed(&rig->qp, (uint64_t)index * qp_stride(rig->config.pmtu, rig->config.chunk) + 54);
+	qp_completed(&rig->qp,
+		     (uint64_t)index * qp_stride(rig->config.pmtu, rig->config.chunk) + 54);
 }
 
 Test(engine_slots, acknowledged_and_completed)
@@ -114,7 +115,8 @@ Test(engine_slots, two_descriptors_at_pmtu_4096)
 	rig_close(rig);
 }
 
-/* An acknowledged packet whose submissions are outstanding holds its slot, not the window before it. */
+/* An acknowledged packet whose submissions are outstanding holds its slot, not the window before
+ * it. */
 Test(engine_slots, late_completion_after_replay_and_ack)
 {
 	struct rig *rig = rig_late(16, 256, false);
@@ -134,7 +136,8 @@ Test(engine_slots, late_completion_after_replay_and_ack)
 	rig_close(rig);
 }
 
-/* virtio_net before 6.18: a replayed slot waits until nothing older is outstanding on the socket. */
+/* virtio_net before 6.18: a replayed slot waits until nothing older is outstanding on the socket.
+ */
 Test(engine_slots, positional_completions)
 {
 	struct rig *rig = rig_late(16, 256, true);

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "../../user/connect/owner.h"
 #include "netns.h"

@@ -114,7 +114,7 @@ static const char *const setup[] = {
 	"ip link set side1 up",
 	"ip link add idle0 type veth peer name idle1",
 	"ip address add 10.66.0.1/24 dev side0",
-	"ip address add 10.77.0.111/24 dev " NETNS_NEAR,
+	("ip address add 10.77.0.111/24 dev " NETNS_NEAR),
 	"ip route add 10.66.0.0/24 via 10.77.0.2 metric 500",
 	"ip route add 10.88.0.0/16 via 10.77.0.2",
 	"ip route add fd88::/64 via fd77::2",

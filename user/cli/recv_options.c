@@ -274,5 +274,6 @@ int recv_options_parse(struct recv_options *options, int argc, char **argv)
 		.gid_index = -1,
 	};
 	argv[0] = name;
+	argp_err_exit_status = 2;
 	return argp_parse(&argp, argc, argv, 0, NULL, options);
 }

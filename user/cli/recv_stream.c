@@ -12,6 +12,7 @@
 #define DONE_TIMEOUT_MS 5000
 #define STRAGGLERS_MS 500 /* how long frames may still come after the sender is done */
 #define ACCOUNT_MS 3000   /* how long a sender has to say why the queue pair failed */
+#define LINGER_MS 1000    /* for a sender to stop after an error */
 #define PAGE 4096u
 
 static double now_seconds(void)
@@ -385,6 +386,22 @@ static void clean_up(struct recv_session *session)
 	close(session->stream->connection);
 }
 
+/*
+ * The sender stops when it has read why, and closes the connection when no frame follows. Until
+ * then its frames must meet the responder, or the kernel answers them with ICMP.
+ */
+static void await_sender_end(int connection)
+{
+	struct pollfd poll_fd = { .fd = connection, .events = POLLIN };
+	double until = now_seconds() + LINGER_MS * 1e-3, left;
+	char ignored[256];
+
+	while ((left = until - now_seconds()) > 0)
+		if (poll(&poll_fd, 1, (int)(left * 1e3) + 1) <= 0 ||
+		    read(connection, ignored, sizeof(ignored)) <= 0)
+			return;
+}
+
 static void *stream_thread(void *context)
 {
 	struct recv_stream *stream = context;
@@ -403,6 +420,8 @@ static void *stream_thread(void *context)
 
 	if (rc && !session.settled)
 		exchange_send_error(stream->connection, stream->error.text);
+	if (rc && stream->started)
+		await_sender_end(stream->connection);
 	stream->complete = !rc;
 	stream->seconds = now_seconds() - start;
 	clean_up(&session);

@@ -22,22 +22,19 @@ static const uint8_t mapped_prefix[12] = { [10] = 0xFF, [11] = 0xFF };
 
 int sender_check_kernel(const char *release, uint32_t pmtu, struct error *error)
 {
-	unsigned int major = 0, minor = 0, need_major = 6, need_minor = 1;
+	unsigned int major = 0, minor = 0;
 
-	if (pmtu > 2048) {
-		need_major = 6;
-		need_minor = 6;
-	}
 	if (sscanf(release, "%u.%u", &major, &minor) != 2)
 		return 0; /* no release that we know how to read: let the calls themselves tell */
-	if (major > need_major || (major == need_major && minor >= need_minor))
-		return 0;
-	if (pmtu > 2048)
+	if (major < 6 || (major == 6 && minor < 1))
+		return error_set(error, ENOSYS, "xdp2roce needs Linux 6.1 or later, found %s",
+				 release);
+	if (pmtu > 2048 && major == 6 && minor < 6)
 		return error_set(error, ENOSYS,
 				 "PMTU 4096 needs Linux 6.6 or later (a frame of two descriptors), "
 				 "found %s: use --pmtu 2048",
 				 release);
-	return error_set(error, ENOSYS, "xdp2roce needs Linux 6.1 or later, found %s", release);
+	return 0;
 }
 
 static int resolve(struct sender *sender, char host[INET_ADDRSTRLEN], struct error *error)
@@ -326,14 +323,13 @@ static void explain_qp_error(struct sender_stream *stream)
 	}
 }
 
+/* The connection stays until the worker has stopped: its end tells the receiver that no frame follows.
+ */
 static void fail(struct sender_stream *stream)
 {
 	stream->phase = SENDER_FAILED;
-	if (stream->control < 0)
-		return;
-	exchange_send_error(stream->control, stream->error.text);
-	close(stream->control);
-	stream->control = -1;
+	if (stream->control >= 0)
+		exchange_send_error(stream->control, stream->error.text);
 }
 
 static void send_done(struct sender_stream *stream)
@@ -400,7 +396,11 @@ static void watch_control(struct sender_stream *stream)
 	uint64_t now = worker_now();
 
 	if (stream->control >= 0 && readable(stream->control)) {
-		exchange_read_received(stream->control, &none, 0, &stream->error);
+		if (exchange_read_received(stream->control, &none, 0, &stream->error) ==
+		    -EREMOTEIO) {
+			fail(stream);
+			return;
+		}
 		close(stream->control);
 		stream->control = -1;
 		stream->control_lost = true;

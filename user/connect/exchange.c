@@ -152,33 +152,33 @@ static int send_message(int fd, const char *line, int length, const char *role, 
 int exchange_send_offer(int fd, const struct exchange_offer *offer, struct error *error)
 {
 	char line[EXCHANGE_LINE];
+	int length = exchange_format_offer(line, offer);
 
-	return send_message(fd, line, exchange_format_offer(line, offer), "receiver", "offer",
-			    error);
+	return send_message(fd, line, length, "receiver", "offer", error);
 }
 
 int exchange_send_answer(int fd, const struct exchange_answer *answer, struct error *error)
 {
 	char line[EXCHANGE_LINE];
+	int length = exchange_format_answer(line, answer);
 
-	return send_message(fd, line, exchange_format_answer(line, answer), "sender", "answer",
-			    error);
+	return send_message(fd, line, length, "sender", "answer", error);
 }
 
 int exchange_send_done(int fd, const struct exchange_count *done, struct error *error)
 {
 	char line[EXCHANGE_LINE];
+	int length = exchange_format_count(line, "done", done);
 
-	return send_message(fd, line, exchange_format_count(line, "done", done), "receiver",
-			    "count", error);
+	return send_message(fd, line, length, "receiver", "count", error);
 }
 
 int exchange_send_received(int fd, const struct exchange_count *received, struct error *error)
 {
 	char line[EXCHANGE_LINE];
+	int length = exchange_format_count(line, "received", received);
 
-	return send_message(fd, line, exchange_format_count(line, "received", received), "sender",
-			    "count", error);
+	return send_message(fd, line, length, "sender", "count", error);
 }
 
 void exchange_send_error(int fd, const char *sentence)

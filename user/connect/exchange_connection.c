@@ -270,7 +270,7 @@ int exchange_listen(const char *host, uint16_t port, struct error *error)
 
 int exchange_accept(int listener, char peer[64], struct error *error)
 {
-	struct sockaddr_storage address;
+	struct sockaddr_storage address = { 0 };
 	socklen_t length;
 	int fd, rc;
 

@@ -9,9 +9,9 @@
 #include <xdp2roce/error.h>
 
 /*
- * Returns a descriptor to hold, or a negative errno. Serves IPv4 and IPv6. When the port is taken the
- * guard stands already (another program's RoCE stack or guard): returns -EADDRINUSE with no sentence,
- * which callers take as success.
+ * Returns a descriptor to hold, or a negative errno. Serves IPv4 and IPv6. When the port is taken
+ * the guard stands already (another program's RoCE stack or guard): returns -EADDRINUSE with no
+ * sentence, which callers take as success.
  */
 int guard_open(struct error *error);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One xdp2roce per interface. The claim is a listening Unix socket in the abstract name space of the
- * network namespace: it names its owner (SO_PEERCRED) and is gone when the process is, kill -9 included.
+ * One xdp2roce per interface. The claim is a listening Unix socket in the abstract name space of
+ * the network namespace: it names its owner (SO_PEERCRED) and is gone when the process is, kill -9
+ * included.
  */
 #ifndef USER_CONNECT_OWNER_H
 #define USER_CONNECT_OWNER_H

@@ -92,6 +92,8 @@ static int take_way(const struct nlmsghdr *header, void *data)
 		case RTA_METRICS:
 			mnl_attr_parse_nested(attribute, take_metric, way);
 			break;
+		default:
+			break;
 		}
 	}
 	return MNL_CB_OK;

@@ -58,6 +58,7 @@ int worker_open(struct worker *worker, const struct worker_config *config, struc
 	worker->index = config->index;
 	worker->capacity = config->streams;
 	worker->umem_bytes = config->umem_bytes;
+	worker->positional_completions = xsk_reads_late(config->interface);
 	if (getrandom(worker->generations, sizeof(worker->generations), 0) < 0)
 		return error_set(error, errno, "no random numbers from the kernel: %s",
 				 strerror(errno));

@@ -29,9 +29,8 @@ static uint32_t next_payload(const struct packetizer *packetizer)
 /* Payload that is there and in no packet; none when the message ended before what was built. */
 static uint32_t readable(const struct packetizer *packetizer)
 {
-	return packetizer->available > packetizer->built ?
-		       packetizer->available - packetizer->built :
-		       0;
+	return packetizer->available > packetizer->built ? packetizer->available - packetizer->built
+							 : 0;
 }
 
 bool packetizer_ready(const struct packetizer *packetizer)

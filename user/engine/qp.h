@@ -49,7 +49,8 @@ struct qp_config {
 	uint64_t ack_timeout; /* ns, at most 4.096 µs · 2^31; 0: none */
 	uint32_t retry;       /* 0…7 */
 	uint32_t rnr_retry;   /* 0…7, 7: for ever */
-	/* UMEM chunk, bytes, a power of two from 2048: a frame over a border takes two descriptors. */
+	/* UMEM chunk, bytes, a power of two from 2048: a frame over a border takes two descriptors.
+	 */
 	uint32_t chunk;
 	bool positional_completions; /* see retransmission.h */
 };

@@ -161,7 +161,8 @@ void requester_receive(struct requester *requester, uint64_t now, uint32_t psn, 
 
 	if (requester->error.failure)
 		return;
-	if (psn > ROCE_PSN_MASK || roce_psn_diff(psn, ring->una) < oldest || roce_psn_diff(psn, ring->next) >= 0) {
+	if (psn > ROCE_PSN_MASK || roce_psn_diff(psn, ring->una) < oldest ||
+	    roce_psn_diff(psn, ring->next) >= 0) {
 		requester->counters.stale_acks++;
 		return;
 	}

@@ -66,4 +66,14 @@ uint32_t xsk_outstanding(const struct xsk *xsk);
 /* Descriptors that the kernel found invalid since open: always 0, or it is a defect of ours. */
 uint64_t xsk_invalid(const struct xsk *xsk);
 
+/*
+ * May the kernel still read a frame's bytes after its completion came? Copy mode copies them at the
+ * submission, but on virtio_net it hands the pages themselves to the device; and before Linux 6.18 a
+ * completion may name another frame than the one that has left. Then bytes may change only when the
+ * socket has no submission outstanding at all.
+ */
+bool xsk_reads_late(const char *interface);
+/* The rule behind it, for a driver's name and a kernel's release. */
+bool xsk_driver_reads_late(const char *driver, const char *release);
+
 #endif
