@@ -402,6 +402,19 @@ static void await_sender_end(int connection)
 			return;
 }
 
+/* A sender that only went away may have done so because the queue pair failed. */
+static void name_failure(struct recv_session *session)
+{
+	struct error *told = session->error, own;
+	size_t used = strlen(told->text);
+	uint64_t ignored;
+
+	session->error = &own;
+	if (session->receiver->collect(session, &ignored) && !strstr(told->text, own.text))
+		snprintf(told->text + used, sizeof(told->text) - used, "; %s", own.text);
+	session->error = told;
+}
+
 static void *stream_thread(void *context)
 {
 	struct recv_stream *stream = context;
@@ -422,6 +435,8 @@ static void *stream_thread(void *context)
 		exchange_send_error(stream->connection, stream->error.text);
 	if (rc && stream->started)
 		await_sender_end(stream->connection);
+	if (rc && session.open)
+		name_failure(&session);
 	stream->complete = !rc;
 	stream->seconds = now_seconds() - start;
 	clean_up(&session);

@@ -90,9 +90,12 @@ static void report(struct recv_session *session)
 {
 	struct error ignored;
 
+	uint64_t messages;
+
+	session->stream->qp_error |= verbs_collect(session->verbs, &messages, &ignored) != 0;
 	if (!session->stream->offer.immediate)
 		return;
-	verbs_collect(session->verbs, &session->stream->messages, &ignored);
+	session->stream->messages = messages;
 	session->stream->bytes = verbs_bytes(session->verbs);
 }
 
