@@ -303,12 +303,12 @@ Test(verbs, dmabuf)
 	wanted.dmabuf_fd = make_dmabuf(8 * 4096);
 	wanted.dmabuf_offset = 4 * 4096;
 	rc = verbs_open(&verbs, &wanted, &address, &error);
+	close(wanted.dmabuf_fd);
 	if (rc) {
 		cr_expect_eq(rc, -EOPNOTSUPP, "%d: %s", rc, error.text);
 		cr_expect(strstr(error.text, "dma-buf"), "%s", error.text);
-	} else {
-		cr_expect_eq(address.address, wanted.dmabuf_offset);
-		verbs_close(verbs);
+		cr_skip_test("%s", error.text);
 	}
-	close(wanted.dmabuf_fd);
+	cr_expect_eq(address.address, wanted.dmabuf_offset);
+	verbs_close(verbs);
 }

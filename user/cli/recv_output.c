@@ -30,7 +30,7 @@ static void safe_name(char *safe, size_t size, const char *name)
 				: '_';
 	safe[length] = 0;
 	if (!length)
-		strcpy(safe, "stream");
+		snprintf(safe, size, "stream");
 }
 
 /* Nothing that is there already is opened, be it a file or a link to somewhere else. */
@@ -48,7 +48,7 @@ static int open_in_directory(const char *path, const char *name, struct error *e
 		if (i)
 			snprintf(copy, sizeof(copy), "%s.%d", safe, i);
 		else
-			strcpy(copy, safe);
+			snprintf(copy, sizeof(copy), "%s", safe);
 		fd = openat(directory, copy, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 			    0666);
 		if (fd < 0 && errno != EEXIST)

@@ -409,6 +409,7 @@ static void name_failure(struct recv_session *session)
 	size_t used = strlen(told->text);
 	uint64_t ignored;
 
+	session->receiver->report(session);
 	session->error = &own;
 	if (session->receiver->collect(session, &ignored) && !strstr(told->text, own.text))
 		snprintf(told->text + used, sizeof(told->text) - used, "; %s", own.text);

@@ -92,6 +92,7 @@ static void report(struct recv_session *session)
 
 	uint64_t messages;
 
+	verbs_ask(session->verbs);
 	session->stream->qp_error |= verbs_collect(session->verbs, &messages, &ignored) != 0;
 	if (!session->stream->offer.immediate)
 		return;

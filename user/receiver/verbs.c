@@ -15,6 +15,7 @@
 #include "verbs_qp.h"
 
 #define BATCH 32
+#define REFUSED "the sender's last request was one that it must refuse"
 #define DRAIN_TRIES 100 /* of a millisecond */
 
 struct verbs {
@@ -149,11 +150,20 @@ int verbs_collect(struct verbs *verbs, uint64_t *completed, struct error *error)
 			fail(verbs, ENODEV, "the device has gone");
 	}
 	if (flushed)
-		fail(verbs, EIO, "the sender's last request was one that it must refuse");
+		fail(verbs, EIO, REFUSED);
 	*completed = verbs->ledger.completed;
 	if (verbs->failed)
 		*error = verbs->error;
 	return verbs->failed;
+}
+
+void verbs_ask(struct verbs *verbs)
+{
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+
+	if (!ibv_query_qp(verbs->qp.qp, &attr, IBV_QP_STATE, &init) && attr.qp_state == IBV_QPS_ERR)
+		fail(verbs, EIO, REFUSED);
 }
 
 struct receiver_message verbs_message(const struct verbs *verbs, uint64_t n)

@@ -82,6 +82,11 @@ int verbs_event(const struct verbs *verbs);
  * negative errno with a sentence when the queue pair has failed; it receives nothing more.
  */
 int verbs_collect(struct verbs *verbs, uint64_t *completed, struct error *error);
+/*
+ * Asks the device whether the queue pair is still alive, which takes a system call; the next
+ * verbs_collect() fails when it is not. Soft-RoCE refuses an access without telling this end.
+ */
+void verbs_ask(struct verbs *verbs);
 /* The n-th message, n from 0; it must be collected and not released. */
 struct receiver_message verbs_message(const struct verbs *verbs, uint64_t n);
 /* The reader is done with every message before the n-th: as many receives are posted again. */

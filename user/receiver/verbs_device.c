@@ -3,14 +3,17 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "verbs_gid.h"
 
-#define DEVICES 64 /* looked at; more are ignored */
+#define DEVICES 64 /* looked at; more are ignored, */
+#define GIDS 4096  /* and likewise */
 #define LIST 256   /* bytes of a sentence that tell what there is */
 
 /* The devices that could be opened, and the rows of all their GID tables. */
@@ -30,25 +33,49 @@ static const char *ip_text(const uint8_t ip[16], char text[INET6_ADDRSTRLEN])
 	return text;
 }
 
-static int no_device(struct error *error)
+static void no_device(struct error *error)
 {
-	return error_set(
+	error_set(
 		error, ENODEV,
 		"there is no RDMA device here: install rdma-core and ibverbs-providers and load "
-		"the "
-		"driver of the NIC, or make one in software (modprobe rdma_rxe; rdma link add rxe0 "
-		"type rxe netdev eth0), or receive without one by --soft");
+		"the driver of the NIC, or make one in software (modprobe rdma_rxe; rdma link add "
+		"rxe0 type rxe netdev eth0), or receive without one by --soft");
 }
 
-static int cannot_open(const char *name, int code, struct error *error)
+/* libibverbs tells of a device file that it may not open as of one that is not there. */
+static int cannot_open(const struct ibv_device *device, int code, struct error *error)
 {
+	const char *name = device->name;
+	char path[128];
+
+	snprintf(path, sizeof(path), "/dev/infiniband/%s", device->dev_name);
+	if (faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS))
+		code = errno;
 	if (code == EACCES || code == EPERM)
 		return error_set(error, code,
 				 "no permission to open the RDMA device %s: run as root, or with "
-				 "read and write access to /dev/infiniband/uverbs*",
-				 name);
-	return error_set(error, code, "the RDMA device %s cannot be opened: %s", name,
+				 "read and write access to %s",
+				 name, path);
+	return error_set(error, code, "the RDMA device %s cannot be opened (%s): %s", name, path,
 			 strerror(code));
+}
+
+static void add_gid(struct inventory *inventory, uint32_t device, const struct ibv_gid_entry *entry)
+{
+	struct verbs_gid *gid = &inventory->gids[inventory->gid_count];
+
+	/* An address vector names an index of one byte. */
+	if (inventory->gid_count == GIDS || entry->gid_index > UINT8_MAX)
+		return;
+	*gid = (struct verbs_gid){
+		.device = device,
+		.port = entry->port_num,
+		.index = entry->gid_index,
+		.type = (enum verbs_gid_type)entry->gid_type,
+		.ifindex = entry->ndev_ifindex,
+	};
+	memcpy(gid->gid, entry->gid.raw, 16);
+	inventory->gid_count++;
 }
 
 static int add_gids(struct inventory *inventory, uint32_t device, struct error *error)
@@ -57,7 +84,6 @@ static int add_gids(struct inventory *inventory, uint32_t device, struct error *
 	struct ibv_device_attr limits;
 	struct ibv_port_attr port;
 	struct ibv_gid_entry *entries;
-	struct verbs_gid *gids;
 	size_t room = 0;
 	ssize_t count;
 
@@ -66,29 +92,11 @@ static int add_gids(struct inventory *inventory, uint32_t device, struct error *
 	for (uint8_t i = 1; i <= limits.phys_port_cnt; i++)
 		room += ibv_query_port(context, i, &port) ? 0 : (size_t)port.gid_tbl_len;
 	entries = calloc(room + 1, sizeof(*entries));
-	gids = realloc(inventory->gids, (inventory->gid_count + room + 1) * sizeof(*gids));
-	if (gids)
-		inventory->gids = gids;
-	if (!entries || !gids) {
-		free(entries);
-		return error_set(error, ENOMEM, "no memory for the GID tables");
-	}
+	if (!entries)
+		return error_set(error, ENOMEM, "no memory for a GID table");
 	count = ibv_query_gid_table(context, entries, room, 0);
-	for (ssize_t i = 0; i < count; i++) {
-		struct verbs_gid *gid = &gids[inventory->gid_count];
-
-		if (entries[i].gid_index > UINT8_MAX) /* an address vector cannot name it */
-			continue;
-		inventory->gid_count++;
-		*gid = (struct verbs_gid){
-			.device = device,
-			.port = entries[i].port_num,
-			.index = entries[i].gid_index,
-			.type = (enum verbs_gid_type)entries[i].gid_type,
-			.ifindex = entries[i].ndev_ifindex,
-		};
-		memcpy(gid->gid, entries[i].gid.raw, 16);
-	}
+	for (ssize_t i = 0; i < count; i++)
+		add_gid(inventory, device, &entries[i]);
 	free(entries);
 	return 0;
 }
@@ -118,7 +126,7 @@ static int open_devices(struct inventory *inventory, struct ibv_device **list, i
 		errno = 0;
 		context = ibv_open_device(list[i]);
 		if (!context) {
-			rc = cannot_open(name, errno ? errno : EIO, error);
+			rc = cannot_open(list[i], errno ? errno : EIO, error);
 			continue;
 		}
 		inventory->contexts[inventory->devices++] = context;
@@ -128,8 +136,8 @@ static int open_devices(struct inventory *inventory, struct ibv_device **list, i
 		return rc == -ENOMEM ? rc : 0;
 	if (rc)
 		return rc;
-	return error_set(error, ENODEV, "there is no RDMA device %s; there is %s", choice->device,
-			 names);
+	error_set(error, ENODEV, "there is no RDMA device %s; there is %s", choice->device, names);
+	return -ENODEV;
 }
 
 static void close_devices(struct inventory *inventory, const struct ibv_context *keep)
@@ -146,12 +154,15 @@ static int take_inventory(struct inventory *inventory, const struct verbs_choice
 	struct ibv_device **list;
 	int count = 0, rc;
 
-	*inventory = (struct inventory){ 0 };
+	*inventory = (struct inventory){ .gids = calloc(GIDS, sizeof(*inventory->gids)) };
+	if (!inventory->gids)
+		return error_set(error, ENOMEM, "no memory for the GID tables");
 	list = ibv_get_device_list(&count);
 	if (!list || !count) {
 		if (list)
 			ibv_free_device_list(list);
-		return no_device(error);
+		no_device(error);
+		return -ENODEV;
 	}
 	rc = open_devices(inventory, list, count, choice, error);
 	ibv_free_device_list(list);
