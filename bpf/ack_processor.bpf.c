@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Takes the ACKs, NAKs, RNR NAKs and CNPs of open QPs off the wire and leaves what they say in the maps
- * of <xdp2roce/ack_map.h>.
+ * Takes the ACKs, NAKs, RNR NAKs and CNPs of open QPs off the wire and leaves what they say in the
+ * maps of <xdp2roce/ack_map.h>.
  *
- * A frame from the peer of an open QP to that QP is ours and goes no further, whatever is wrong with it:
- * it is counted under its reason. Every other frame is passed on untouched.
+ * A frame from the peer of an open QP to that QP is ours and goes no further, whatever is wrong
+ * with it: it is counted under its reason. Every other frame is passed on untouched.
  */
 #include <linux/bpf.h>
 
@@ -35,7 +35,8 @@ static __always_inline bool header_is_right(const struct roce_bth *bth)
 	       (bpf_ntohs(bth->pkey) & PKEY_BASE_MASK) == (ROCE_PKEY_DEFAULT & PKEY_BASE_MASK);
 }
 
-/* The BTH is followed by exactly this many bytes and the ICRC, say UDP and IP, and they are there. */
+/* The BTH is followed by exactly this many bytes and the ICRC, say UDP and IP, and they are there.
+ */
 static __always_inline bool length_is_right(const struct frame *frame, __u32 after_bth)
 {
 	__u32 rest = after_bth + ROCE_ICRC_LEN;

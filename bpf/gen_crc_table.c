@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prints the eight tables of a slicing-by-8 CRC-32 (reflected 0xEDB88320) as a C header; runs at build time. */
+/* Prints the eight tables of a slicing-by-8 CRC-32 (reflected 0xEDB88320) as a C header; runs at
+ * build time. */
 #include <stdint.h>
 #include <stdio.h>
 
@@ -23,7 +24,8 @@ int main(void)
 			table[slice][byte] = before >> 8 ^ table[0][before & 0xFF];
 		}
 
-	printf("/* Made by bpf/gen_crc_table.c: [k][b] is the CRC-32 of byte b followed by k zero bytes. */\n"
+	printf("/* Made by bpf/gen_crc_table.c: [k][b] is the CRC-32 of byte b followed by k zero "
+	       "bytes. */\n"
 	       "static const __u32 crc_table[8][256] = {\n");
 	for (int slice = 0; slice < 8; slice++) {
 		printf("\t{");

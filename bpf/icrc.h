@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The invariant CRC of a RoCEv2 frame: CRC-32 from the IP header to the byte before the ICRC, with the
- * fields that routers may change taken as ones. Slicing-by-8, unrolled for the two lengths that exist
- * here; the caller has checked that the bytes are there.
+ * The invariant CRC of a RoCEv2 frame: CRC-32 from the IP header to the byte before the ICRC, with
+ * the fields that routers may change taken as ones. Slicing-by-8, unrolled for the two lengths that
+ * exist here; the caller has checked that the bytes are there.
  */
 #ifndef BPF_ICRC_H
 #define BPF_ICRC_H
@@ -22,17 +22,17 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "masks and slices are 
 /* Bytes a…b (0…7) of a word as ones. */
 #define ICRC_BYTES(a, b) (~0ull >> (56 - 8 * ((b) - (a))) << 8 * (a))
 
-#define ICRC_IPV4_0 ICRC_BYTES(1, 1)			      /* TOS */
-#define ICRC_IPV4_8 (ICRC_BYTES(0, 0) | ICRC_BYTES(2, 3))     /* TTL, header checksum */
-#define ICRC_IPV4_24 ICRC_BYTES(2, 3)			      /* UDP checksum */
-#define ICRC_IPV4_32 ICRC_BYTES(0, 0)			      /* BTH byte 4 */
+#define ICRC_IPV4_0 ICRC_BYTES(1, 1)                                /* TOS */
+#define ICRC_IPV4_8 (ICRC_BYTES(0, 0) | ICRC_BYTES(2, 3))           /* TTL, header checksum */
+#define ICRC_IPV4_24 ICRC_BYTES(2, 3)                               /* UDP checksum */
+#define ICRC_IPV4_32 ICRC_BYTES(0, 0)                               /* BTH byte 4 */
 #define ICRC_IPV6_0 (0x0Full | ICRC_BYTES(1, 3) | ICRC_BYTES(7, 7)) /* class, label, hop limit */
-#define ICRC_IPV6_40 ICRC_BYTES(6, 7)			      /* UDP checksum */
-#define ICRC_IPV6_48 ICRC_BYTES(4, 4)			      /* BTH byte 4 */
+#define ICRC_IPV6_40 ICRC_BYTES(6, 7)                               /* UDP checksum */
+#define ICRC_IPV6_48 ICRC_BYTES(4, 4)                               /* BTH byte 4 */
 
 /*
- * The tables behind a pointer that the compiler cannot see through: one register and constant offsets,
- * where it would otherwise spill the addresses of eight tables.
+ * The tables behind a pointer that the compiler cannot see through: one register and constant
+ * offsets, where it would otherwise spill the addresses of eight tables.
  */
 static __always_inline const __u8 *icrc_tables(void)
 {
@@ -46,7 +46,8 @@ static __always_inline const __u8 *icrc_tables(void)
 #define ICRC_LOOKUP(tables, k, word, bit)                                                          \
 	(*(const __u32 *)((tables) + ((word) >> (bit) & 0xFF) * 4 + (k) * 1024))
 
-/* The half of the word that the register does not reach is looked up while the other one waits for it. */
+/* The half of the word that the register does not reach is looked up while the other one waits for
+ * it. */
 static __always_inline __u32 icrc_8(const __u8 *tables, __u32 crc, const void *bytes, __u64 mask)
 {
 	__u64 word = *(const __u64 *)bytes | mask;
@@ -67,7 +68,8 @@ static __always_inline __u32 icrc_4(const __u8 *tables, __u32 crc, const void *b
 	       ICRC_LOOKUP(tables, 1, word, 16) ^ ICRC_LOOKUP(tables, 0, word, 24);
 }
 
-/* IP header to the end of the BTH. Each branch has tables of its own, or the compiler mixes them up. */
+/* IP header to the end of the BTH. Each branch has tables of its own, or the compiler mixes them
+ * up. */
 static __always_inline __u32 icrc_headers(const struct frame *frame)
 {
 	const __u8 *tables;

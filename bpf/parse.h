@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Finds the BTH of a RoCEv2 frame: Ethernet, at most one VLAN tag, IPv4 without options that is not a
- * fragment or IPv6 without extension headers, UDP to port 4791. Anything else is not for us.
+ * Finds the BTH of a RoCEv2 frame: Ethernet, at most one VLAN tag, IPv4 without options that is not
+ * a fragment or IPv6 without extension headers, UDP to port 4791. Anything else is not for us.
  *
- * All of that has to lie in the first buffer of the frame; drivers that split frames put 128 bytes or
- * more there.
+ * All of that has to lie in the first buffer of the frame; drivers that split frames put 128 bytes
+ * or more there.
  */
 #ifndef BPF_PARSE_H
 #define BPF_PARSE_H
@@ -23,9 +23,9 @@
 
 #include <xdp2roce/roce.h>
 
-#define IPV4_VERSION_IHL 0x45	   /* no options */
-#define IPV4_FRAGMENT 0x3FFF	   /* more fragments, fragment offset */
-#define IPV4_MAPPED 0xFFFF0000ull  /* bytes 8…11 of ::ffff:a.b.c.d as a little-endian word */
+#define IPV4_VERSION_IHL 0x45     /* no options */
+#define IPV4_FRAGMENT 0x3FFF      /* more fragments, fragment offset */
+#define IPV4_MAPPED 0xFFFF0000ull /* bytes 8…11 of ::ffff:a.b.c.d as a little-endian word */
 
 struct vlan_tag {
 	__be16 tci;
@@ -41,10 +41,10 @@ struct frame {
 	const void *ip;
 	const struct udphdr *udp;
 	const struct roce_bth *bth;
-	const void *end;	/* of the frame in memory, Ethernet padding included */
+	const void *end; /* of the frame in memory, Ethernet padding included */
 	struct address source;
 	struct address destination;
-	__u32 ip_udp_length;	/* UDP length that the IP header promises */
+	__u32 ip_udp_length; /* UDP length that the IP header promises */
 	bool ipv6;
 };
 

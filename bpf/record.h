@@ -80,9 +80,9 @@ static __always_inline enum judgement judge_ack(__u64 known, const struct acknow
 }
 
 /*
- * known is the nak or the rnr word. A responder's expected PSN never goes back, so a copy that is older
- * than what is known must not hide it. But what is known may be long acknowledged, and 2^23 packets later it looks
- * newer than anything: it counts only up to the highest PSN.
+ * known is the nak or the rnr word. A responder's expected PSN never goes back, so a copy that is
+ * older than what is known must not hide it. But what is known may be long acknowledged, and 2^23
+ * packets later it looks newer than anything: it counts only up to the highest PSN.
  */
 static __always_inline enum judgement judge_nak(__u64 known, __u32 last,
 						const struct acknowledgement *a)
@@ -150,8 +150,9 @@ static __always_inline bool record_nak(struct ack_line *line, __u64 *place,
 
 		if (judgement != TAKE)
 			return refuse(judgement, count);
-		found = __sync_val_compare_and_swap(
-			place, known, ack_word(a->psn, a->generation, a->syndrome, sequence));
+		found = __sync_val_compare_and_swap(place, known,
+						    ack_word(a->psn, a->generation, a->syndrome,
+							     sequence));
 		if (found == known) {
 			count->naks++;
 			return true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Tells the worker that a QP's ack line changed: the order of steps is that of <xdp2roce/ack_map.h>. */
+/* Tells the worker that a QP's ack line changed: the order of steps is that of
+ * <xdp2roce/ack_map.h>. */
 #ifndef BPF_WAKE_H
 #define BPF_WAKE_H
 
@@ -36,7 +37,8 @@ static __always_inline void tell_worker(__u32 qp_index, __u32 worker_index)
 	if (!word)
 		return;
 	before = __sync_fetch_and_or(word, bit);
-	/* Only the form that returns the old value is a full barrier; without a use it is not chosen. */
+	/* Only the form that returns the old value is a full barrier; without a use it is not
+	 * chosen. */
 	asm volatile("" : : "r"(before) : "memory");
 	line = bpf_map_lookup_elem(&worker, &worker_index);
 	if (line && READ_ONCE(line->sleeping))

@@ -11,14 +11,14 @@
 
 #include <linux/types.h>
 
-#define ROCE_UDP_PORT 4791	     /* destination port of every RoCEv2 frame */
-#define ROCE_UDP_SOURCE_MIN 0xC000u  /* source ports in use: 0xC000…0xFFFF, constant per QP */
+#define ROCE_UDP_PORT 4791          /* destination port of every RoCEv2 frame */
+#define ROCE_UDP_SOURCE_MIN 0xC000u /* source ports in use: 0xC000…0xFFFF, constant per QP */
 #define ROCE_PKEY_DEFAULT 0xFFFFu
 #define ROCE_ICRC_LEN 4
 #define ROCE_ICRC_SEED 0xDEBB20E3u   /* CRC-32 register after the 8 bytes 0xFF of the dummy LRH */
 #define ROCE_MAX_MESSAGE 0x80000000u /* largest DMALen, bytes */
 #define ROCE_PSN_MASK 0xFFFFFFu
-#define ROCE_CNP_RESERVED_LEN 16     /* zero bytes after the BTH of a CNP */
+#define ROCE_CNP_RESERVED_LEN 16 /* zero bytes after the BTH of a CNP */
 
 /* BTH opcodes: transport (RC 000, UC 001, CNP 100) in bits 7..5, operation in bits 4..0. */
 enum roce_opcode {
@@ -53,18 +53,18 @@ enum roce_opcode {
 
 struct roce_bth {
 	__u8 opcode;
-	__u8 flags;	/* SE, MigReq, pad count, transport version */
+	__u8 flags; /* SE, MigReq, pad count, transport version */
 	__be16 pkey;
-	__u8 ecn;	/* FECN, BECN and reserved bits: masked in the ICRC */
+	__u8 ecn; /* FECN, BECN and reserved bits: masked in the ICRC */
 	__u8 dest_qpn[3];
-	__u8 ackreq;	/* AckReq in bit 7, the rest reserved and zero */
+	__u8 ackreq; /* AckReq in bit 7, the rest reserved and zero */
 	__u8 psn[3];
 } __attribute__((packed));
 
 struct roce_reth {
 	__be64 address;
 	__be32 rkey;
-	__be32 length;	/* DMALen: bytes of the whole message */
+	__be32 length; /* DMALen: bytes of the whole message */
 } __attribute__((packed));
 
 struct roce_immdt {
@@ -85,13 +85,14 @@ struct roce_aeth {
 #define ROCE_CREDITS_UNLIMITED 0x1Fu /* value of an ACK whose responder sets no limit */
 
 enum roce_nak {
-	ROCE_NAK_SEQUENCE = 0x60,	/* PSN sequence error: go back to the PSN and resend */
+	ROCE_NAK_SEQUENCE = 0x60, /* PSN sequence error: go back to the PSN and resend */
 	ROCE_NAK_INVALID_REQUEST = 0x61,
 	ROCE_NAK_REMOTE_ACCESS = 0x62,
 	ROCE_NAK_REMOTE_OPERATION = 0x63,
 };
 
-/* True for the three NAKs that end a queue pair; 0x64…0x7F are reserved and ignored, as hfi1 does. */
+/* True for the three NAKs that end a queue pair; 0x64…0x7F are reserved and ignored, as hfi1 does.
+ */
 static inline int roce_nak_is_fatal(__u8 syndrome)
 {
 	return syndrome >= ROCE_NAK_INVALID_REQUEST && syndrome <= ROCE_NAK_REMOTE_OPERATION;
@@ -130,7 +131,8 @@ static inline __u32 roce_pad(__u32 length)
 /* Receive work requests that an AETH credit code 0…30 stands for (31 is unlimited). */
 static inline __u32 roce_credits(__u32 code)
 {
-	/* 0 1 2 3 4 6 8 12 16 24 …: from code 2 on, each power of two is followed by its 1.5-fold. */
+	/* 0 1 2 3 4 6 8 12 16 24 …: from code 2 on, each power of two is followed by its 1.5-fold.
+	 */
 	__u32 shift = (code >> 1) & 15;
 
 	if (code < 2)
@@ -143,8 +145,8 @@ static inline __u64 roce_rnr_ns(__u32 code)
 {
 	/* In units of 10 µs; code 0 is the longest wait of all. */
 	static const __u32 units[32] = {
-		65536, 1,    2,	   3,	 4,    6,    8,	   12,	 16,	24,    32,
-		48,    64,   96,   128,	 192,  256,  384,  512,	 768,	1024,  1536,
+		65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,    32,
+		48,    64,   96,   128,  192,  256,   384,   512,   768,   1024,  1536,
 		2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 	};
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A bare AF_XDP loop: xsk_raw INTERFACE FRAME_BYTES FRAMES. Sends frames of that size as fast as the
- * socket takes them, with nothing else to do, and prints frames per second and bit/s: what the medium
- * allows, to compare the sender with. The frames are broadcast with the local-experiment EtherType.
+ * A bare AF_XDP loop: xsk_raw INTERFACE FRAME_BYTES FRAMES. Sends frames of that size as fast as
+ * the socket takes them, with nothing else to do, and prints frames per second and bit/s: what the
+ * medium allows, to compare the sender with. The frames are broadcast with the local-experiment
+ * EtherType.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -62,10 +63,10 @@ int main(int argc, char **argv)
 	fill(xsk_umem(xsk), stride);
 	start = seconds();
 	while (sent < frames) {
-		/* The bytes never change, so that a slot may be submitted before it has completed. */
+		/* The bytes never change, so that a slot may be submitted before it has completed.
+		 */
 		for (uint32_t i = 0; i < BATCH && sent < frames; i++)
-			if (xsk_room(xsk) < 2 ||
-			    !xsk_submit(xsk, sent % SLOTS * stride, length))
+			if (xsk_room(xsk) < 2 || !xsk_submit(xsk, sent % SLOTS * stride, length))
 				break;
 			else
 				sent++;

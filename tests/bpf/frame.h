@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Builds the frames of the BPF tests from a description: all zero is a good ACK over IPv4 of PSN 0 to
- * QPN 0. What a field cannot say is said by edits, made before the checksums, or by changing the bytes
- * afterwards.
+ * Builds the frames of the BPF tests from a description: all zero is a good ACK over IPv4 of PSN 0
+ * to QPN 0. What a field cannot say is said by edits, made before the checksums, or by changing the
+ * bytes afterwards.
  */
 #ifndef TESTS_BPF_FRAME_H
 #define TESTS_BPF_FRAME_H
@@ -22,18 +22,18 @@ struct frame_edit {
 };
 
 struct frame_spec {
-	uint8_t opcode;	     /* 0: RC Acknowledge */
+	uint8_t opcode; /* 0: RC Acknowledge */
 	uint32_t qpn;
 	uint32_t psn;
 	uint8_t syndrome;
 	uint32_t msn;
 	bool ipv6;
-	uint16_t vlan_type;  /* 0: no tag */
+	uint16_t vlan_type; /* 0: no tag */
 	bool second_vlan;
-	int options;	     /* bytes of IPv4 options or of an IPv6 extension header */
-	int extra;	     /* bytes more than the opcode has, inside UDP; negative: fewer */
-	int padding;	     /* bytes after the ICRC, outside IP */
-	bool wrong_source;   /* not the peer's address */
+	int options;       /* bytes of IPv4 options or of an IPv6 extension header */
+	int extra;         /* bytes more than the opcode has, inside UDP; negative: fewer */
+	int padding;       /* bytes after the ICRC, outside IP */
+	bool wrong_source; /* not the peer's address */
 	bool wrong_destination;
 	bool bad_icrc;
 	struct frame_edit edits[FRAME_EDITS];

@@ -91,8 +91,8 @@ uint32_t harness_run(struct harness *harness, const uint8_t *bytes, size_t lengt
 	uint8_t out[512];
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = bytes, .data_size_in = (uint32_t)length,
 		    .data_out = out, .data_size_out = sizeof(out), .repeat = 1);
-	int rc = bpf_prog_test_run_opts(
-		bpf_program__fd(harness->skeleton->progs.ack_processor), &options);
+	int rc = bpf_prog_test_run_opts(bpf_program__fd(harness->skeleton->progs.ack_processor),
+					&options);
 
 	cr_assert(rc == 0, "test run of %zu bytes: %s", length, strerror(-rc));
 	cr_assert(options.data_size_out == length && memcmp(out, bytes, length) == 0,

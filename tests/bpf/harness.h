@@ -14,7 +14,7 @@
 #include "frame.h"
 
 #define HARNESS_QPS 192u
-#define HARNESS_INDEX 70u	 /* bit 6 of the second pending word */
+#define HARNESS_INDEX 70u        /* bit 6 of the second pending word */
 #define HARNESS_CLOSED_INDEX 71u /* this and the next are filled in like the other, but closed */
 #define HARNESS_GENERATION 0xA7u
 #define HARNESS_QPN (HARNESS_GENERATION << 16 | HARNESS_INDEX)
@@ -26,15 +26,16 @@ struct harness {
 	struct ack_line *ack;
 	uint64_t *pending;
 	struct worker_line *worker;
-	int wake_fd;	   /* ring buffer of HARNESS_WORKER */
+	int wake_fd; /* ring buffer of HARNESS_WORKER */
 };
 
-/* Loads, or skips the test with the reason. Ends with the process: Criterion has one for each test. */
+/* Loads, or skips the test with the reason. Ends with the process: Criterion has one for each test.
+ */
 void harness_open(struct harness *harness);
 
 /*
- * Zeroes counters, ack lines, pending and sleep flags, and opens the QP at HARNESS_INDEX anew. The lines
- * 0 and 1, which may not be used, are filled in the same way.
+ * Zeroes counters, ack lines, pending and sleep flags, and opens the QP at HARNESS_INDEX anew. The
+ * lines 0 and 1, which may not be used, are filled in the same way.
  */
 void harness_open_qp(struct harness *harness, bool ipv6, uint32_t start_psn, uint32_t highest_psn);
 
@@ -43,7 +44,8 @@ uint32_t harness_run(struct harness *harness, const uint8_t *bytes, size_t lengt
 
 struct xdp_counters harness_counters(struct harness *harness);
 
-/* True when nothing in the maps says that a frame was seen; with_counters false: but for the counters. */
+/* True when nothing in the maps says that a frame was seen; with_counters false: but for the
+ * counters. */
 bool harness_untouched(struct harness *harness, bool with_counters);
 
 #endif

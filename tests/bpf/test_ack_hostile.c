@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whole families of frames: cut short, every bit flipped, every port and QPN, and real ones from Linux. */
+/* Whole families of frames: cut short, every bit flipped, every port and QPN, and real ones from
+ * Linux. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -212,9 +213,9 @@ struct real {
 };
 
 /*
- * Emitted by Linux rdma_rxe 6.12 (the CNP is built by hand) to QPN 0x99, 192.0.2.2 to 192.0.2.1. As a
- * QPN of ours that is generation 0, which we never give out but which works: an empty line then reads as
- * "PSN 0 is acknowledged".
+ * Emitted by Linux rdma_rxe 6.12 (the CNP is built by hand) to QPN 0x99, 192.0.2.2 to 192.0.2.1. As
+ * a QPN of ours that is generation 0, which we never give out but which works: an empty line then
+ * reads as "PSN 0 is acknowledged".
  */
 static const struct real reals[] = {
 	{ "ACK",
@@ -240,7 +241,8 @@ static const struct real reals[] = {
 	{ "ACK over IPv6",
 	  "02000000000102000000000286dd60000000001c1140fd000000000000000000000000000002fd000000"
 	  "000000000000000000000001d28712b7001c00001100ffff00000099000001001f0000015fa03d8c",
-	  .ipv6 = true, .start = 0x100, .after = { .ack = 0x100ull << 40 | 0x1F000001, .acks = 1 } },
+	  .ipv6 = true, .start = 0x100,
+	  .after = { .ack = 0x100ull << 40 | 0x1F000001, .acks = 1 } },
 	{ "CNP",
 	  "020000000001020000000002080045c0003c000040004011b5edc0000202c0000201c12412b700280000"
 	  "8100ffff4000009900000000000000000000000000000000000000004f582a99",

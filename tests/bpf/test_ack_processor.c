@@ -20,13 +20,14 @@
 #define WORD(psn, syndrome, low) OF(HARNESS_GENERATION, psn, syndrome, low)
 #define EARLIER_WORD(psn, syndrome, low) OF(HARNESS_GENERATION - 1, psn, syndrome, low)
 
-/* Without a count a frame is passed; with one it is dropped, and only what is taken changes the line. */
+/* Without a count a frame is passed; with one it is dropped, and only what is taken changes the
+ * line. */
 struct row {
 	const char *what;
 	uint32_t start, highest; /* 0: START and HIGHEST */
 	struct ack_line before;
 	struct frame_spec frame; /* QPN 0: that of the open QP */
-	struct ack_line after;	 /* when the frame is taken */
+	struct ack_line after;   /* when the frame is taken */
 	struct xdp_counters count;
 };
 
@@ -59,10 +60,11 @@ static void check_line(const struct row *row, const struct ack_line *got)
 
 static void check_counters(const struct row *row, const struct xdp_counters *got)
 {
-	static const char *const names[] = { "acks",	   "naks",	  "cnps",
-					     "stale_acks", "invalid_psn", "bad_icrc",
-					     "bad_opcode", "bad_length",  "bad_header",
-					     "stale_generation", "contended" };
+	static const char *const names[] = {
+		"acks",     "naks",       "cnps",       "stale_acks", "invalid_psn",
+		"bad_icrc", "bad_opcode", "bad_length", "bad_header", "stale_generation",
+		"contended"
+	};
 	const uint64_t *want = (const uint64_t *)&row->count, *have = (const uint64_t *)got;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -119,17 +121,18 @@ Test(ack_processor, good_frames)
 		  .frame = { .psn = 1003, .syndrome = UNLIMITED, .msn = 7, .vlan_type = 0x8100 },
 		  ACK_TAKEN(1003) },
 		{ "ACK with an 802.1ad tag over IPv6",
-		  .frame = { .psn = 1003, .syndrome = UNLIMITED, .msn = 7, .ipv6 = true,
+		  .frame = { .psn = 1003,
+			     .syndrome = UNLIMITED,
+			     .msn = 7,
+			     .ipv6 = true,
 			     .vlan_type = 0x88A8 },
 		  ACK_TAKEN(1003) },
 		{ "ACK with Ethernet padding",
 		  .frame = { .psn = 1003, .syndrome = UNLIMITED, .msn = 7, .padding = 6 },
 		  ACK_TAKEN(1003) },
-		{ "ACK with credits",
-		  .frame = { .psn = 1003, .syndrome = 0x0A, .msn = 0xABCDEF },
+		{ "ACK with credits", .frame = { .psn = 1003, .syndrome = 0x0A, .msn = 0xABCDEF },
 		  .after.ack = WORD(1003, 0x0A, 0xABCDEF), .count.acks = 1 },
-		{ "NAK, PSN sequence error",
-		  .frame = { .psn = 1003, .syndrome = 0x60, .msn = 9 },
+		{ "NAK, PSN sequence error", .frame = { .psn = 1003, .syndrome = 0x60, .msn = 9 },
 		  .after.nak = WORD(1003, 0x60, 1), .count.naks = 1 },
 		{ "NAK over IPv6",
 		  .frame = { .psn = 1003, .syndrome = 0x60, .msn = 9, .ipv6 = true },
@@ -150,15 +153,21 @@ Test(ack_processor, good_frames)
 		  .frame = { .opcode = ROCE_CNP, .ipv6 = true, .vlan_type = 0x8100 },
 		  .after.cnps = 1, .count.cnps = 1 },
 		{ "limited member of the partition",
-		  .frame = { .psn = 1003, .syndrome = UNLIMITED, .msn = 7,
+		  .frame = { .psn = 1003,
+			     .syndrome = UNLIMITED,
+			     .msn = 7,
 			     .edits = { { LAYER_BTH, 2, 0x7F } } },
 		  ACK_TAKEN(1003) },
 		{ "SE and MigReq set",
-		  .frame = { .psn = 1003, .syndrome = UNLIMITED, .msn = 7,
+		  .frame = { .psn = 1003,
+			     .syndrome = UNLIMITED,
+			     .msn = 7,
 			     .edits = { { LAYER_BTH, 1, 0xC0 } } },
 		  ACK_TAKEN(1003) },
 		{ "DF not set, another IP ID",
-		  .frame = { .psn = 1003, .syndrome = UNLIMITED, .msn = 7,
+		  .frame = { .psn = 1003,
+			     .syndrome = UNLIMITED,
+			     .msn = 7,
 			     .edits = { { LAYER_IP, 6, 0 }, { LAYER_IP, 4, 0x77 } } },
 		  ACK_TAKEN(1003) },
 	};
@@ -183,7 +192,8 @@ Test(ack_processor, frames_of_others)
 		{ "another QP, never opened",
 		  .frame = { .psn = 1003, .qpn = HARNESS_GENERATION << 16 | 5 } },
 		{ "closed QP",
-		  .frame = { .psn = 1003, .qpn = HARNESS_GENERATION << 16 | HARNESS_CLOSED_INDEX } },
+		  .frame = { .psn = 1003,
+			     .qpn = HARNESS_GENERATION << 16 | HARNESS_CLOSED_INDEX } },
 		{ "generation without the open bit",
 		  .frame = { .psn = 1003,
 			     .qpn = HARNESS_GENERATION << 16 | (HARNESS_CLOSED_INDEX + 1) } },
@@ -195,8 +205,7 @@ Test(ack_processor, frames_of_others)
 		{ "IP options", .frame = { .psn = 1003, .options = 4 } },
 		{ "forty bytes of IP options", .frame = { .psn = 1003, .options = 40 } },
 		{ "IPv6 extension header", .frame = { .psn = 1003, .options = 8, .ipv6 = true } },
-		{ "first fragment",
-		  .frame = { .psn = 1003, .edits = { { LAYER_IP, 6, 0x20 } } } },
+		{ "first fragment", .frame = { .psn = 1003, .edits = { { LAYER_IP, 6, 0x20 } } } },
 		{ "later fragment", .frame = { .psn = 1003, .edits = { { LAYER_IP, 7, 1 } } } },
 		{ "last fragment, high offset",
 		  .frame = { .psn = 1003, .edits = { { LAYER_IP, 6, 0x10 } } } },
@@ -208,16 +217,19 @@ Test(ack_processor, frames_of_others)
 		{ "IPv4 under the EtherType of IPv6",
 		  .frame = { .psn = 1003, .ipv6 = true, .edits = { { LAYER_IP, 0, 0x45 } } } },
 		{ "ARP", .frame = { .psn = 1003, .edits = { { LAYER_ETHERNET, 13, 6 } } } },
-		{ "RoCEv1",
-		  .frame = { .psn = 1003,
-			     .edits = { { LAYER_ETHERNET, 12, 0x89 }, { LAYER_ETHERNET, 13, 0x15 } } } },
-		{ "ARP in a VLAN",
-		  .frame = { .psn = 1003, .vlan_type = 0x8100,
-			     .edits = { { LAYER_ETHERNET, 17, 6 } } } },
+		{ "RoCEv1", .frame = { .psn = 1003,
+				       .edits = { { LAYER_ETHERNET, 12, 0x89 },
+						  { LAYER_ETHERNET, 13, 0x15 } } } },
+		{ "ARP in a VLAN", .frame = { .psn = 1003,
+					      .vlan_type = 0x8100,
+					      .edits = { { LAYER_ETHERNET, 17, 6 } } } },
 		{ "port 4790", .frame = { .psn = 1003, .edits = { { LAYER_UDP, 3, 0xB6 } } } },
 		{ "port 4791 as the source only",
-		  .frame = { .psn = 1003, .edits = { { LAYER_UDP, 0, 0x12 }, { LAYER_UDP, 1, 0xB7 },
-						     { LAYER_UDP, 2, 0xC1 }, { LAYER_UDP, 3, 0x23 } } } },
+		  .frame = { .psn = 1003,
+			     .edits = { { LAYER_UDP, 0, 0x12 },
+					{ LAYER_UDP, 1, 0xB7 },
+					{ LAYER_UDP, 2, 0xC1 },
+					{ LAYER_UDP, 3, 0x23 } } } },
 	};
 
 	CHECK(rows);
@@ -247,12 +259,15 @@ Test(ack_processor, ours_but_wrong)
 		  .count.bad_header = 1 },
 		{ "P_Key 0xBFFF", .frame = { .psn = 1003, .edits = { { LAYER_BTH, 2, 0xBF } } },
 		  .count.bad_header = 1 },
-		{ "CNP with P_Key 0", .frame = { .opcode = ROCE_CNP, .edits = { { LAYER_BTH, 2, 0 },
-									    { LAYER_BTH, 3, 0 } } },
+		{ "CNP with P_Key 0",
+		  .frame = { .opcode = ROCE_CNP,
+			     .edits = { { LAYER_BTH, 2, 0 }, { LAYER_BTH, 3, 0 } } },
 		  .count.bad_header = 1 },
 		{ "header before opcode",
-		  .frame = { .opcode = 0x0A, .edits = { { LAYER_BTH, 1, 1 } } }, .count.bad_header = 1 },
-		{ "RDMA Write Only", .frame = { .opcode = 0x0A, .psn = 1003 }, .count.bad_opcode = 1 },
+		  .frame = { .opcode = 0x0A, .edits = { { LAYER_BTH, 1, 1 } } },
+		  .count.bad_header = 1 },
+		{ "RDMA Write Only", .frame = { .opcode = 0x0A, .psn = 1003 },
+		  .count.bad_opcode = 1 },
 		{ "RDMA Read Response Only", .frame = { .opcode = 0x10, .psn = 1003 },
 		  .count.bad_opcode = 1 },
 		{ "Atomic Acknowledge", .frame = { .opcode = 0x12, .psn = 1003 },
@@ -264,7 +279,8 @@ Test(ack_processor, ours_but_wrong)
 		  .count.bad_opcode = 1 },
 		{ "opcode before length", .frame = { .opcode = 0x0A, .extra = 4 },
 		  .count.bad_opcode = 1 },
-		{ "ACK without an AETH", .frame = { .psn = 1003, .extra = -4 }, .count.bad_length = 1 },
+		{ "ACK without an AETH", .frame = { .psn = 1003, .extra = -4 },
+		  .count.bad_length = 1 },
 		{ "ACK with one byte too many", .frame = { .psn = 1003, .extra = 1 },
 		  .count.bad_length = 1 },
 		{ "ACK as long as a CNP", .frame = { .psn = 1003, .extra = 12 },
@@ -275,16 +291,20 @@ Test(ack_processor, ours_but_wrong)
 		  .count.bad_length = 1 },
 		{ "CNP with four bytes too many", .frame = { .opcode = ROCE_CNP, .extra = 4 },
 		  .count.bad_length = 1 },
-		{ "UDP length one too long", .frame = { .psn = 1003, .edits = { { LAYER_UDP, 5, 29 } } },
+		{ "UDP length one too long",
+		  .frame = { .psn = 1003, .edits = { { LAYER_UDP, 5, 29 } } },
 		  .count.bad_length = 1 },
 		{ "UDP length 0", .frame = { .psn = 1003, .edits = { { LAYER_UDP, 5, 0 } } },
 		  .count.bad_length = 1 },
 		{ "UDP length in the high byte",
-		  .frame = { .psn = 1003, .edits = { { LAYER_UDP, 4, 1 } } }, .count.bad_length = 1 },
-		{ "IPv4 length one too long", .frame = { .psn = 1003, .edits = { { LAYER_IP, 3, 49 } } },
+		  .frame = { .psn = 1003, .edits = { { LAYER_UDP, 4, 1 } } },
+		  .count.bad_length = 1 },
+		{ "IPv4 length one too long",
+		  .frame = { .psn = 1003, .edits = { { LAYER_IP, 3, 49 } } },
 		  .count.bad_length = 1 },
 		{ "IPv4 length below its header",
-		  .frame = { .psn = 1003, .edits = { { LAYER_IP, 3, 19 } } }, .count.bad_length = 1 },
+		  .frame = { .psn = 1003, .edits = { { LAYER_IP, 3, 19 } } },
+		  .count.bad_length = 1 },
 		{ "IPv6 length one too short",
 		  .frame = { .psn = 1003, .ipv6 = true, .edits = { { LAYER_IP, 5, 27 } } },
 		  .count.bad_length = 1 },
@@ -296,7 +316,8 @@ Test(ack_processor, ours_but_wrong)
 		  .frame = { .psn = 1003, .bad_icrc = true, .ipv6 = true }, .count.bad_icrc = 1 },
 		{ "CNP with bad ICRC", .frame = { .opcode = ROCE_CNP, .bad_icrc = true },
 		  .count.bad_icrc = 1 },
-		{ "ICRC before PSN", .frame = { .psn = 5000, .bad_icrc = true }, .count.bad_icrc = 1 },
+		{ "ICRC before PSN", .frame = { .psn = 5000, .bad_icrc = true },
+		  .count.bad_icrc = 1 },
 		{ "NAK, invalid RD request", .frame = { .psn = 1003, .syndrome = 0x64 },
 		  .count.bad_header = 1 },
 		{ "last reserved NAK", .frame = { .psn = 1003, .syndrome = 0x7F },
@@ -314,7 +335,8 @@ Test(ack_processor, ours_but_wrong)
 	CHECK(rows);
 }
 
-/* The window is 1000…1010 unless the row says otherwise; the line says what is acknowledged in it. */
+/* The window is 1000…1010 unless the row says otherwise; the line says what is acknowledged in it.
+ */
 Test(ack_processor, psn_window)
 {
 	static const struct row rows[] = {
@@ -335,18 +357,20 @@ Test(ack_processor, psn_window)
 		{ "the known ACK belongs to an earlier generation",
 		  .before.ack = EARLIER_WORD(1009, UNLIMITED, 7), .frame = ACK(1001),
 		  ACK_TAKEN(1001) },
-		{ "nor does its credit count",
-		  .before.ack = EARLIER_WORD(1009, UNLIMITED, 7),
-		  .frame = { .psn = 999, .syndrome = 2, .msn = 7 },
-		  .after.ack = WORD(999, 2, 7), .count.acks = 1 },
+		{ "nor does its credit count", .before.ack = EARLIER_WORD(1009, UNLIMITED, 7),
+		  .frame = { .psn = 999, .syndrome = 2, .msn = 7 }, .after.ack = WORD(999, 2, 7),
+		  .count.acks = 1 },
 		{ "an ACK leaves nak and rnr alone",
 		  .before = { .nak = WORD(1004, 0x60, 3), .rnr = WORD(1002, 0x25, 4) },
 		  .frame = ACK(1003),
-		  .after = { WORD(1003, UNLIMITED, 7), WORD(1004, 0x60, 3), WORD(1002, 0x25, 4) },
+		  .after = { .ack = WORD(1003, UNLIMITED, 7),
+			     .nak = WORD(1004, 0x60, 3),
+			     .rnr = WORD(1002, 0x25, 4) },
 		  .count.acks = 1 },
 		{ "wrap: highest", .start = 0xFFFFF0, .highest = 0x00000F, .frame = ACK(0x00000F),
 		  ACK_TAKEN(0x00000F) },
-		{ "wrap: 0", .start = 0xFFFFF0, .highest = 0x00000F, .frame = ACK(0), ACK_TAKEN(0) },
+		{ "wrap: 0", .start = 0xFFFFF0, .highest = 0x00000F, .frame = ACK(0),
+		  ACK_TAKEN(0) },
 		{ "wrap: 0xFFFFFF", .start = 0xFFFFF0, .highest = 0x00000F, .frame = ACK(0xFFFFFF),
 		  ACK_TAKEN(0xFFFFFF) },
 		{ "wrap: beyond", .start = 0xFFFFF0, .highest = 0x00000F, .frame = ACK(0x000010),
@@ -393,7 +417,8 @@ Test(ack_processor, credits)
 		{ "more credit", KNOWN(2, 50), AGAIN(4, 50), AGAIN_TAKEN(4, 50) },
 		{ "the same credit", KNOWN(2, 50), AGAIN(2, 50), AGAIN_TAKEN(2, 50) },
 		{ "less credit", KNOWN(4, 50), AGAIN(2, 50), .count.stale_acks = 1 },
-		{ "newer MSN makes up for less credit", KNOWN(5, 50), AGAIN(2, 54), AGAIN_TAKEN(2, 54) },
+		{ "newer MSN makes up for less credit", KNOWN(5, 50), AGAIN(2, 54),
+		  AGAIN_TAKEN(2, 54) },
 		{ "newer MSN, but older limit", KNOWN(5, 50), AGAIN(2, 53), .count.stale_acks = 1 },
 		{ "MSN across the wrap", KNOWN(0, 0xFFFFFF), AGAIN(0, 0), AGAIN_TAKEN(0, 0) },
 		{ "limit across the wrap", KNOWN(4, 0xFFFFFF), AGAIN(2, 0xFFFFFF),
@@ -404,8 +429,8 @@ Test(ack_processor, credits)
 		  .count.stale_acks = 1 },
 		{ "unlimited again", KNOWN(31, 50), AGAIN(31, 50), AGAIN_TAKEN(31, 50) },
 		{ "a later PSN counts whatever its credit", KNOWN(31, 50),
-		  .frame = { .psn = 1006, .syndrome = 0, .msn = 3 },
-		  .after.ack = WORD(1006, 0, 3), .count.acks = 1 },
+		  .frame = { .psn = 1006, .syndrome = 0, .msn = 3 }, .after.ack = WORD(1006, 0, 3),
+		  .count.acks = 1 },
 	};
 
 	CHECK(rows);

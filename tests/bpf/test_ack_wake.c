@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pending bits and wake-up of the worker, acknowledgements on two CPUs at once, and what a frame costs. */
+/* Pending bits and wake-up of the worker, acknowledgements on two CPUs at once, and what a frame
+ * costs. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -256,8 +257,9 @@ static uint32_t nanoseconds(int program, const struct frame *frame)
 /* Says what a frame costs beside a program that only drops; asserts nothing, machines differ. */
 Test(ack_wake, speed)
 {
-	static const struct frame_spec ipv6 = { .qpn = HARNESS_QPN, .psn = START, .syndrome = 0x1F,
-						.ipv6 = true };
+	static const struct frame_spec ipv6 = {
+		.qpn = HARNESS_QPN, .psn = START, .syndrome = 0x1F, .ipv6 = true
+	};
 	struct bpf_insn drop[] = {
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_DROP },
 		{ .code = BPF_JMP | BPF_EXIT },
@@ -278,6 +280,7 @@ Test(ack_wake, speed)
 		ours, bare, (double)ours / bare);
 	harness_open_qp(&harness, true, START, START + 1000);
 	frame_build(&frame, &ipv6);
-	fprintf(stderr, "ack_processor: %u ns for an ACK over IPv6\n", nanoseconds(program, &frame));
+	fprintf(stderr, "ack_processor: %u ns for an ACK over IPv6\n",
+		nanoseconds(program, &frame));
 	close(fd);
 }

@@ -71,7 +71,8 @@ static void open_qp(struct xdp_program *program, uint32_t worker)
 
 static void send_frame(const char *interface, const struct frame_spec *spec)
 {
-	struct sockaddr_ll to = { .sll_family = AF_PACKET, .sll_halen = ETH_ALEN,
+	struct sockaddr_ll to = { .sll_family = AF_PACKET,
+				  .sll_halen = ETH_ALEN,
 				  .sll_ifindex = (int)if_nametoindex(interface) };
 	int fd = socket(AF_PACKET, SOCK_RAW, 0);
 	struct frame frame;
@@ -98,7 +99,8 @@ static void check_way_of_an_ack(struct xdp_program *program, const char *from)
 
 	open_qp(program, worker);
 	program->worker[worker].sleeping = 1;
-	send_frame(from, &(struct frame_spec){ .qpn = QPN, .psn = 150, .syndrome = 0x1F, .msn = 4 });
+	send_frame(from,
+		   &(struct frame_spec){ .qpn = QPN, .psn = 150, .syndrome = 0x1F, .msn = 4 });
 	cr_assert(is_readable(xdp_program_wake_fd(program, worker), 2000), "not woken");
 	cr_expect(!is_readable(xdp_program_wake_fd(program, 0), 0), "another worker was woken");
 	xdp_program_drain_wake(program, worker);
@@ -196,7 +198,8 @@ Test(xdp_program, second_opener_is_refused)
 	xdp_program_close(&program);
 }
 
-/* The namespace of the parent is that of the child; the id comes through the pipe when it is attached. */
+/* The namespace of the parent is that of the child; the id comes through the pipe when it is
+ * attached. */
 static pid_t start_owner(int ifindex, uint32_t *id)
 {
 	struct xdp_program program;
@@ -270,9 +273,9 @@ Test(xdp_program, missing_privilege)
 			_exit(2);
 		rc = xdp_program_open(&program, ifindex, "ours", QPS, WORKERS, &error);
 		_exit(rc == -EPERM && strstr(error.text, "CAP_BPF") &&
-				      strstr(error.text, "run as root") ?
-			      0 :
-			      1);
+				      strstr(error.text, "run as root")
+			      ? 0
+			      : 1);
 	}
 	cr_assert(waitpid(child, &status, 0) == child);
 	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", status);
@@ -285,8 +288,8 @@ Test(xdp_program, bad_arguments)
 		uint32_t qps, workers;
 		int rc;
 	} rows[] = {
-		{ 1, 0, 1, -EINVAL },	    { 1, 65, 1, -EINVAL }, { 1, 65536 + 64, 1, -EINVAL },
-		{ 1, 64, 0, -EINVAL },	    { 1, 64, 65, -EINVAL }, { 7777, 64, 1, -ENODEV },
+		{ 1, 0, 1, -EINVAL },  { 1, 65, 1, -EINVAL },  { 1, 65536 + 64, 1, -EINVAL },
+		{ 1, 64, 0, -EINVAL }, { 1, 64, 65, -EINVAL }, { 7777, 64, 1, -ENODEV },
 	};
 
 	make_namespace();

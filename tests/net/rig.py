@@ -350,7 +350,8 @@ class Rig:
         for watcher in self.watchers:
             found = [frame for frame in watcher.frames()
                      if not (frame.source_ip in self.icmp_from and frame.port_unreachable)]
-            check(not found, "ICMP on %s" % watcher.name, [frame.data[:60].hex() for frame in found])
+            check(not found, "ICMP on %s" % watcher.name,
+                  [frame.data[:60].hex() for frame in found])
 
     def xdp_program(self, interface="tx0", namespace=None):
         """Id of the XDP program on the interface, or None."""

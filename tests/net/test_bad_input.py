@@ -38,6 +38,11 @@ def some_file(rig):
     return rig.file("data.bin", payload(20000))
 
 
+def without(*capabilities):
+    names = ",".join(capabilities)
+    return "setpriv", "--inh-caps", names, "--bounding-set", names
+
+
 def finish_clean(rig, sender, *patterns, **more):
     sentence(sender, *patterns, **more)
     rig.check_no_program()
@@ -46,7 +51,8 @@ def finish_clean(rig, sender, *patterns, **more):
 # The source.
 
 def test_missing_file(rig):
-    finish_clean(rig, rig.send("/nonexistent/file"), "/nonexistent/file cannot be opened", "No such")
+    finish_clean(rig, rig.send("/nonexistent/file"), "/nonexistent/file cannot be opened",
+                 "No such")
     rig.check_works()
 
 
@@ -54,9 +60,8 @@ def test_unreadable_file(rig):
     need("setpriv")
     path = some_file(rig)
     os.chmod(path, 0)
-    drop = "-dac_override,-dac_read_search"
-    finish_clean(rig, rig.send(path, prefix=("setpriv", "--inh-caps", drop, "--bounding-set", drop)),
-                 "data.bin cannot be opened", "Permission denied", "readable file")
+    sender = rig.send(path, prefix=without("-dac_override", "-dac_read_search"))
+    finish_clean(rig, sender, "data.bin cannot be opened", "Permission denied", "readable file")
     os.chmod(path, 0o644)
     rig.check_works()
 
@@ -168,7 +173,7 @@ def answer(**changes):
 
 
 @each(*{
-    "another version": (b'{"xdp2roce":2,"answer":{}}\n', r"version 2", r"version 1\b", "same version"),
+    "another version": (b'{"xdp2roce":2,"answer":{}}\n', "version 2", "version 1", "same version"),
     "ssh": (b"SSH-2.0-OpenSSH_10.0p2 Debian-7\r\n", "not an xdp2roce receiver", "host and port"),
     "http": (b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "not an xdp2roce receiver"),
     "binary": (bytes(range(256)) + b"\n", "not an xdp2roce receiver"),
@@ -198,7 +203,8 @@ def test_peer(rig, name, row):
 
 def test_peer_closes(rig):
     peer = Peer(rig, lambda connection: connection.close())
-    finish_clean(rig, rig.send(some_file(rig)), "closed the connection before its answer|lost the connection")
+    finish_clean(rig, rig.send(some_file(rig)),
+                 "closed the connection before its answer|lost the connection")
     peer.close()
     rig.check_works()
 
@@ -243,11 +249,6 @@ def test_receiver_port_in_use(rig):
 
 # Privileges.
 
-def without(*capabilities):
-    names = ",".join(capabilities)
-    return "setpriv", "--inh-caps", names, "--bounding-set", names
-
-
 @each(*{
     "all, MAC unknown": (("-all",), False, r"root|CAP_"),
     "all, MAC known": (("-all",), True, r"CAP_"),
@@ -284,7 +285,8 @@ def test_receiver_without_privilege(rig):
 def test_interface_of_another_xdp2roce(rig):
     sender, receiver = start_endless(rig)
     program = rig.xdp_program()
-    sentence(rig.send(some_file(rig)), r"tx0 is in use by xdp2roce, pid %d\b" % sender.pid, "stop it")
+    sentence(rig.send(some_file(rig)), r"tx0 is in use by xdp2roce, pid %d\b" % sender.pid,
+             "stop it")
     check_equal(rig.xdp_program(), program, "XDP program of the first sender")
     check(sender.running(), "the first sender was disturbed", sender.stderr)
     sender.signal(15)

@@ -121,7 +121,8 @@ def test_naks_to_tshark_and_scapy(rig):
         raise Skip("python3-scapy with scapy.contrib.roce is needed: %s" % error) from None
     capture = rig.capture_roce()
     rig.transfer(payload(200000), "--pmtu", 1024, "--message-size", 20000, recv=(
-        "--faults", "drop-frame=30,withhold=5ms:3", "--rnr-timer", 14, "--slots", 4))
+        "--faults", "drop-frame=30,withhold=5ms:3", "--rnr-timer", 14, "--slots", 4, "--credits",
+        "unlimited"))
     frames = wire.replies(capture.frames())
     rows = dissect(rig, frames, "infiniband.aeth.syndrome", "infiniband.bth.opcode")
     syndromes = {number(row[0]) for row in rows}

@@ -77,6 +77,16 @@ def test_lost_ack(rig, position):
         check(received["duplicates"] >= 1, "the responder saw no duplicate", received)
 
 
+def test_lost_acks(rig):
+    """All but the first: the probe is what leads to the first AckReq, and its answer covers all."""
+    faults = ["drop-reply=%d" % n for n in range(2, ACKS + 1)]
+    sent, received, first = send_around_loss(rig, *faults)
+    check_equal(received["faults"]["dropped_replies"], ACKS - 1, "replies dropped")
+    check_equal(sent["timeouts"], 1, "timeouts")
+    check_equal(sent["retransmitted_frames"], SPACING, "retransmissions: the probe")
+    check_equal(first[SPACING + 1:], [1] * (PACKETS - SPACING - 1), "packets behind the probe")
+
+
 def test_lost_nak(rig):
     """The gap is NAKed once; when that is lost the ACK timer finds it."""
     sent, received, _ = send_around_loss(rig, "drop-frame=20", "drop-reply=3")
@@ -98,6 +108,18 @@ def test_lost_frame_in_small_window(rig, position):
     sent, received, _ = send_around_loss(rig, "drop-frame=%d" % position, ring=16)
     check_equal(received["faults"]["dropped"], 1, "frames dropped")
     check(1 <= sent["retransmitted_frames"] <= 16, "not within one window", sent)
+
+
+@each(2, 33, 50)
+def test_reordered_frame(rig, position):
+    """
+    Those that overtake it are NAKed and discarded; when it comes itself, they are a second gap.
+    """
+    sent, received, _ = send_around_loss(rig, "reorder-frame=%d" % position)
+    check_equal(received["faults"]["reordered"], 1, "frames reordered")
+    check_equal(sent["timeouts"], 0, "timeouts")
+    check(1 <= sent["naks"] <= 2, "not one NAK for each gap", sent)
+    check(sent["retransmitted_frames"] <= 64 * sent["naks"], "more than a window for each", sent)
 
 
 @each(1, 33, 64)

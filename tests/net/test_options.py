@@ -53,7 +53,7 @@ def check_rows(rig, rows, *command):
     started = [(rig.start(rig.tx, PROGRAM, *command, *row[0].split()), *row) for row in rows]
     for process, arguments, pattern in started:
         text = sentence(process, status=2, option=True)
-        check(re.search(pattern, text), "%s: %r is not in the sentence" % (arguments, pattern), text)
+        check(re.search(pattern, text), "%s: %r is not in it" % (arguments, pattern), text)
 
 
 def test_send(rig):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Receivers that hold the sender back: slots, credits, RNR NAKs. Not one byte may be overwritten."""
+"""Receivers that hold the sender back: slots, credits, RNR NAKs. No byte is overwritten."""
 from cases import each, limit
 from rig import check, check_equal, payload, sentence
 
@@ -7,6 +7,8 @@ PMTU = 1024
 SIZE = 3 * PMTU + 5  # First, two Middle, Last: three packets land before a receive is needed
 MESSAGES = 60
 RING = 64
+CLOCK = 1e-6  # as exact as timestamps are
+TIMERS = {1: 10e-6, 12: 640e-6}  # seconds
 
 
 def send_messages(rig, *recv, count=MESSAGES, send=(), timeout=40):
@@ -41,18 +43,32 @@ def test_credits(rig, credits):
 
 
 @limit(40)
-@each(1, 12)
-def test_rnr_storm(rig, timer):
+@each(*[(timer, credits) for timer in (1, 12) for credits in ("unlimited", "posted")])
+def test_rnr_storm(rig, timer, credits):
     """No receive for 20 ms after every second message; the timer asks to come back much sooner."""
     count = 20
+    capture = rig.capture_roce()
     sent, received = send_messages(rig, "--faults", "withhold=20ms:2", "--rnr-timer", timer,
-                                   count=count)
+                                   "--credits", credits, count=count)
     check(received["faults"]["withheld"] >= count // 2 - 1, "receives were not withheld", received)
     check(sent["rnr_naks"] >= count // 2 - 1, "no storm", sent)
     # While it is refused only the refused packet goes out; once it is taken, those behind it.
     check(sent["retransmitted_frames"] <= received["rnr_naks"] + received["faults"]["withheld"] *
           RING, "packets behind a refused one were sent again and again", sent, received)
     check_equal(sent["timeouts"], 0, "timeouts: an RNR wait is no silence")
+    check_waits(capture.frames(), TIMERS[timer])
+
+
+def check_waits(frames, seconds):
+    """A refused packet comes again, and not before the time that the responder asked for."""
+    refused = {}
+    for frame in frames:
+        if frame.is_ack and frame.syndrome >> 5 == 1:
+            refused[frame.psn] = frame.time
+        elif not frame.is_ack and frame.psn in refused:
+            waited = frame.time - refused.pop(frame.psn)
+            check(waited >= seconds - CLOCK, "PSN %d came again too early" % frame.psn, waited, seconds)
+    check(not refused, "refused and never sent again", refused)
 
 
 def test_rnr_without_end(rig):

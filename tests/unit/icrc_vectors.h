@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reference frames for the ICRC: whole Ethernet frames without FCS, the last 4 bytes are the ICRC.
- * V: built with a bitwise CRC-32 and checked with zlib and scapy. L: emitted by Linux itself (rdma_rxe,
- * ib_cm). A: sent to rdma_rxe, which accepted and executed them.
+ * V: built with a bitwise CRC-32 and checked with zlib and scapy. L: emitted by Linux itself
+ * (rdma_rxe, ib_cm). A: sent to rdma_rxe, which accepted and executed them.
  */
 #ifndef TESTS_UNIT_ICRC_VECTORS_H
 #define TESTS_UNIT_ICRC_VECTORS_H

@@ -122,6 +122,32 @@ Test(engine_rnr, all_32_waits_to_the_nanosecond)
 	}
 }
 
+/* Section 8: the time waited is counted however the wait ends: by an ACK, a NAK further on, a fatal
+ * NAK. */
+Test(engine_rnr, wait_is_counted_however_it_ends)
+{
+	static const struct {
+		int64_t psn;
+		uint32_t syndrome;
+	} ends[] = { { 0, 0x1F }, { 3, 0x1F }, { 2, 0x60 }, { 0, 0x61 }, { 2, 0x62 } };
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		struct qp_config config = rig_config();
+		struct rig *rig = rig_open(&config);
+
+		snprintf(rig->where, sizeof(rig->where), "end %zu", i);
+		for (int k = 0; k < 4; k++)
+			rig_message(rig, 8, RIG_WHOLE);
+		RIG_EQ(rig, rig_drain(rig), 4, "frames");
+		rig_receive(rig, 0, 0x2C, 0);
+		rig_time(rig, 1234);
+		rig_receive(rig, ends[i].psn, ends[i].syndrome, 0);
+		rig_time(rig, 1000000);
+		RIG_EQ(rig, rig->qp.requester.counters.rnr_wait_ns, 1234, "rnr_wait_ns");
+		rig_close(rig);
+	}
+}
+
 /* 5.5: rnr_retry n allows n + 1 transmissions; 7 is for ever. */
 Test(engine_rnr, transmissions_for_each_rnr_retry)
 {

@@ -67,7 +67,7 @@ static struct settings random_settings(uint64_t seed, uint32_t worst_loss)
  * Seven retries in a row do get lost at such a rate now and then, and then the queue pair rightly
  * gives up: more of them are allowed here, so that anything that stands still is a fault.
  */
-Test(engine_simulation, seeds, .timeout = 120)
+Test(engine_simulation, seeds)
 {
 	for (uint64_t seed = 1; seed <= 400; seed++) {
 		struct settings settings = random_settings(seed, 200);
@@ -82,7 +82,7 @@ Test(engine_simulation, seeds, .timeout = 120)
 }
 
 /* At 5 % loss, duplication and reordering together seven retries are enough. */
-Test(engine_simulation, five_per_cent, .timeout = 120)
+Test(engine_simulation, five_per_cent)
 {
 	for (uint64_t seed = 1001; seed <= 1200; seed++) {
 		struct settings settings = random_settings(seed, 50);
@@ -122,7 +122,7 @@ static uint32_t spacing(uint32_t ring)
 #define SHAPES (sizeof(shapes) / sizeof(*shapes))
 
 /* The n-th data packet is lost: at most one window is resent, and only what was sent after it. */
-Test(engine_simulation, each_data_packet_lost_once, .timeout = 60)
+Test(engine_simulation, each_data_packet_lost_once)
 {
 	for (size_t i = 0; i < SHAPES; i++)
 		for (uint32_t n = 1; n <= 64; n++) {
@@ -148,7 +148,7 @@ Test(engine_simulation, each_data_packet_lost_once, .timeout = 60)
 }
 
 /* The n-th answer is lost: nothing is resent unless it was the last one, then one probe. */
-Test(engine_simulation, each_answer_lost_once, .timeout = 60)
+Test(engine_simulation, each_answer_lost_once)
 {
 	for (size_t i = 0; i < SHAPES; i++) {
 		struct settings s = sixty_four(shapes[i].ring, shapes[i].packets);
@@ -176,7 +176,7 @@ Test(engine_simulation, each_answer_lost_once, .timeout = 60)
 }
 
 /* After a loss is made good each packet goes exactly once again. */
-Test(engine_simulation, once_after_recovery, .timeout = 60)
+Test(engine_simulation, once_after_recovery)
 {
 	for (size_t i = 0; i < SHAPES; i++) {
 		struct settings s = sixty_four(shapes[i].ring, shapes[i].packets);
@@ -200,7 +200,7 @@ Test(engine_simulation, once_after_recovery, .timeout = 60)
 
 /* Design 9: N = 2 and N = 3 slots with a reader that stalls: RNR NAKs and credits, every byte
  * right. */
-Test(engine_simulation, few_slots_and_a_slow_reader, .timeout = 60)
+Test(engine_simulation, few_slots_and_a_slow_reader)
 {
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		struct settings s = random_settings(seed, 50);
@@ -222,7 +222,7 @@ Test(engine_simulation, few_slots_and_a_slow_reader, .timeout = 60)
 }
 
 /* A million packets at 1 % loss both ways. */
-Test(engine_simulation, long_run, .timeout = 120)
+Test(engine_simulation, long_run)
 {
 	struct settings s = plain_settings();
 	struct sim *sim;

@@ -497,7 +497,7 @@ Test(exchange, slow_peer_hits_the_timeout)
 	dripper.fd = fds[0];
 	cr_assert_eq(pthread_create(&thread, NULL, drip, &dripper), 0);
 	cr_expect_eq(exchange_read_done(fds[1], &count, 100, &error), -ETIMEDOUT);
-	cr_expect(strstr(error.text, "sent no done within 100 ms"), "%s", error.text);
+	cr_expect(strstr(error.text, "sent no last message within 100 ms"), "%s", error.text);
 	close(fds[1]);
 	pthread_join(thread, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which kernel releases `xdp2roce send` refuses, and in which words. No old kernel is booted for it. */
+/* Which kernel releases `xdp2roce send` refuses, and in which words. No old kernel is booted for
+ * it. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>

@@ -130,7 +130,7 @@ static int parse_item(const char *text, bool *given, struct faults_config *confi
 		return error_set(error, EINVAL, "'%s' in the fault specification is given twice",
 				 item->name);
 	given[item - items] = true;
-	strcpy(value, text + strlen(item->name) + 1);
+	snprintf(value, sizeof(value), "%s", text + strlen(item->name) + 1);
 	if (item->parse(item, value, config, &cause))
 		return error_set(error, EINVAL, "'%s' in the fault specification: %.380s", text,
 				 cause.text);

@@ -27,7 +27,7 @@ static int read_mtu(struct recv_interface *interface, int connection, struct err
 {
 	struct ifreq request = { 0 };
 
-	memcpy(request.ifr_name, interface->name, sizeof(request.ifr_name));
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", interface->name);
 	if (ioctl(connection, SIOCGIFMTU, &request))
 		return error_set(error, errno, "cannot read the MTU of %s: %s", interface->name,
 				 strerror(errno));

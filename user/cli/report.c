@@ -127,14 +127,14 @@ void report_clear(FILE *out)
 	fprintf(out, "\r\033[K");
 }
 
-static void summarize_stream(FILE *out, const struct sender_stream *stream)
+static void summarize_stream(FILE *out, const struct sender_stream *stream, bool uc)
 {
 	const struct stream_status *status = &stream->status;
 	char size[32];
 
-	fprintf(out, "%s: %llu message%s, %s delivered", stream->name,
+	fprintf(out, "%s: %llu message%s, %s %s", stream->name,
 		(unsigned long long)status->messages, status->messages == 1 ? "" : "s",
-		size_text(status->bytes, size));
+		size_text(status->bytes, size), uc ? "sent" : "delivered");
 	if (status->short_messages)
 		fprintf(out, ", %llu filled with zeros",
 			(unsigned long long)status->short_messages);
@@ -153,7 +153,7 @@ void report_summary(FILE *out, const struct sender *sender)
 	char size[32], rate[32];
 
 	for (uint32_t i = 0; i < sender->stream_count; i++)
-		summarize_stream(out, &sender->streams[i]);
+		summarize_stream(out, &sender->streams[i], sender->options->uc);
 	fprintf(out,
 		"%s in %.2f s, %s of payload; %llu frames, %llu of them retransmitted, %llu "
 		"timeouts, %llu RNR NAKs\n",

@@ -36,6 +36,7 @@ enum {
 	OPTION_MESSAGES,
 	OPTION_SEED,
 	OPTION_SIZE,
+	OPTION_TRANSPORT,
 	OPTION_IMMEDIATE,
 	OPTION_PMTU,
 	OPTION_RING,
@@ -60,13 +61,16 @@ static const struct argp_option entries[] = {
 	  "Bytes that standard input or a FIFO will deliver: messages then leave while they are "
 	  "read",
 	  2 },
+	{ "transport", OPTION_TRANSPORT, "rc|uc", 0,
+	  "Reliable Connection (rc), or Unreliable Connection: no answers, what is lost stays lost",
+	  3 },
 	{ "immediate", OPTION_IMMEDIATE, "on|off", 0,
 	  "End messages with an immediate, the message number (on); off: the receiver is not told",
 	  3 },
 	{ "pmtu", OPTION_PMTU, "BYTES", 0,
 	  "256, 512, 1024, 2048 or 4096 (the largest that the interface's MTU carries)", 3 },
 	{ "ring", OPTION_RING, "PACKETS", 0,
-	  "Packets in flight per stream, a power of two from 16 to 32768 (512)", 3 },
+	  "Packets in flight per stream, a power of two from 16 to 32768 (256)", 3 },
 	{ "ack-timeout", OPTION_ACK_TIMEOUT, "TIME", 0,
 	  "Wait for an acknowledgement before sending again, as in 67ms (67.109ms); 0: for ever",
 	  3 },
@@ -140,12 +144,13 @@ static int parse_ring(const char *text, uint32_t *ring, struct error *error)
 	return 0;
 }
 
-static int parse_on_off(const char *text, const char *what, bool *on, struct error *error)
+static int parse_choice(const char *text, const char *what, const char *no, const char *yes,
+			bool *chosen, struct error *error)
 {
-	*on = !strcmp(text, "on");
-	if (*on || !strcmp(text, "off"))
+	*chosen = !strcmp(text, yes);
+	if (*chosen || !strcmp(text, no))
 		return 0;
-	return error_set(error, EINVAL, "%s is '%s', expected on or off", what, text);
+	return error_set(error, EINVAL, "%s is '%s', expected %s or %s", what, text, no, yes);
 }
 
 static int parse_small(const char *text, const char *what, uint64_t highest, uint32_t *number,
@@ -177,8 +182,10 @@ static int parse_value(struct send_options *options, int key, const char *text, 
 		return parse_number(text, "seed", 0, UINT64_MAX, &options->seed, error);
 	case OPTION_SIZE:
 		return parse_size(text, &options->stream_bytes, error);
+	case OPTION_TRANSPORT:
+		return parse_choice(text, "transport", "rc", "uc", &sender->uc, error);
 	case OPTION_IMMEDIATE:
-		return parse_on_off(text, "immediate", &sender->immediate, error);
+		return parse_choice(text, "immediate", "off", "on", &sender->immediate, error);
 	case OPTION_PMTU:
 		return parse_pmtu(text, &sender->pmtu, error);
 	case OPTION_RING:
@@ -371,13 +378,13 @@ int send_main(int argc, char **argv)
 		.sender = {
 			.port = EXCHANGE_PORT,
 			.immediate = true,
-			.ring = 512,
+			.ring = 256,
 			.ack_timeout = 67108864,
 			.retry = 7,
 			.rnr_retry = RNR_RETRY_FOREVER,
 		},
 	};
-	char name[] = "xdp2roce send";
+	static char name[] = "xdp2roce send";
 	struct sender sender;
 	struct error error = { "" };
 	int signals;

@@ -16,6 +16,7 @@
 
 #define CONNECT_MS 5000
 #define RECEIVED_NS 60000000000u /* for the receiver to write out what it has */
+#define SETTLE_NS 100000000u     /* for a status from after the loss */
 #define LOST_NS 10000000000u     /* without the control connection a stream may go on so long */
 
 static const uint8_t mapped_prefix[12] = { [10] = 0xFF, [11] = 0xFF };
@@ -62,22 +63,23 @@ static int resolve(struct sender *sender, char host[INET_ADDRSTRLEN], struct err
 static int choose_pmtu(struct sender *sender, struct error *error)
 {
 	uint32_t wanted = sender->options->pmtu, mtu = sender->route.mtu, pmtu = 4096;
+	uint32_t overhead = framer_ip_overhead(!framer_is_ipv4(sender->remote_ip));
 	struct utsname system;
 
 	uname(&system);
 	if (!wanted)
-		while (pmtu > 256 && (pmtu + FRAMER_IP_OVERHEAD > mtu ||
-				      sender_check_kernel(system.release, pmtu, error)))
+		while (pmtu > 256 &&
+		       (pmtu + overhead > mtu || sender_check_kernel(system.release, pmtu, error)))
 			pmtu /= 2;
 	else
 		pmtu = wanted;
-	if (pmtu + FRAMER_IP_OVERHEAD > mtu)
+	if (pmtu + overhead > mtu)
 		return error_set(
 			error, EMSGSIZE,
-			"PMTU %u needs an MTU of %zu on %s, found %u: raise it (ip link set %s "
-			"mtu %zu) or choose a smaller --pmtu",
-			pmtu, (size_t)pmtu + FRAMER_IP_OVERHEAD, sender->route.interface, mtu,
-			sender->route.interface, (size_t)pmtu + FRAMER_IP_OVERHEAD);
+			"PMTU %u needs an MTU of %u on %s, found %u: raise it (ip link set %s "
+			"mtu %u) or choose a smaller --pmtu",
+			pmtu, pmtu + overhead, sender->route.interface, mtu,
+			sender->route.interface, pmtu + overhead);
 	sender->pmtu = pmtu;
 	return sender_check_kernel(system.release, pmtu, error);
 }
@@ -189,6 +191,7 @@ static int exchange(struct sender *sender, uint32_t i, struct error *error)
 	struct exchange_offer offer = {
 		.qpn = worker_next_qpn(&sender->worker),
 		.psn = options->start_psn,
+		.uc = options->uc,
 		.immediate = options->immediate,
 		.pmtu = sender->pmtu,
 		.message_size = options->sources[i].message_size,
@@ -219,6 +222,7 @@ static int exchange(struct sender *sender, uint32_t i, struct error *error)
 		.slot_size = answer->slot_size,
 		.slot_count = answer->slot_count,
 		.pmtu = sender->pmtu,
+		.uc = options->uc,
 		.immediate = options->immediate,
 		.ring = options->ring,
 		.ack_timeout = options->ack_timeout,
@@ -227,8 +231,8 @@ static int exchange(struct sender *sender, uint32_t i, struct error *error)
 	};
 	memcpy(qp.framer.local_mac, sender->route.local_mac, 6);
 	memcpy(qp.framer.remote_mac, sender->route.remote_mac, 6);
-	memcpy(qp.framer.local_ip, sender->route.local_ip + 12, 4);
-	memcpy(qp.framer.remote_ip, sender->remote_ip + 12, 4);
+	memcpy(qp.framer.local_ip, sender->route.local_ip, 16);
+	memcpy(qp.framer.remote_ip, sender->remote_ip, 16);
 	return worker_add(&sender->worker, &qp, source_ring_of(stream->source),
 			  sender->route.local_ip, sender->remote_ip, error);
 }
@@ -323,7 +327,8 @@ static void explain_qp_error(struct sender_stream *stream)
 	}
 }
 
-/* The connection stays until the worker has stopped: its end tells the receiver that no frame follows.
+/* The connection stays until the worker has stopped: its end tells the receiver that no frame
+ * follows.
  */
 static void fail(struct sender_stream *stream)
 {
@@ -406,7 +411,8 @@ static void watch_control(struct sender_stream *stream)
 		stream->control_lost = true;
 		stream->lost_at = now;
 	}
-	if (!stream->control_lost)
+	/* The status that is at hand may be from before the stream began. */
+	if (!stream->control_lost || now - stream->lost_at < SETTLE_NS)
 		return;
 	/* A queue pair that is sending reports itself what became of the receiver. */
 	if (stream->status.state == QP_SENDING && now - stream->lost_at < LOST_NS)
@@ -425,16 +431,17 @@ static int check_source(struct sender_stream *stream)
 				 "rest of its last message was sent as zeros",
 				 (unsigned long long)stream->total_bytes);
 	if (stream->status.bytes < stream->total_bytes)
-		return error_set(&stream->error, ENODATA,
-				 "the input ended after %llu of the %llu bytes that --size promised",
-				 (unsigned long long)stream->status.bytes,
-				 (unsigned long long)stream->total_bytes);
+		return error_set(
+			&stream->error, ENODATA,
+			"the input ended after %llu of the %llu bytes that --size promised",
+			(unsigned long long)stream->status.bytes,
+			(unsigned long long)stream->total_bytes);
 	if (excess)
-		return error_set(&stream->error, EOVERFLOW,
-				 "the input had %llu bytes more than the %llu that --size promised; "
-				 "they were not sent",
-				 (unsigned long long)excess,
-				 (unsigned long long)stream->total_bytes);
+		return error_set(
+			&stream->error, EOVERFLOW,
+			"the input had %llu bytes more than the %llu that --size promised; "
+			"they were not sent",
+			(unsigned long long)excess, (unsigned long long)stream->total_bytes);
 	return 0;
 }
 
@@ -484,6 +491,8 @@ uint32_t sender_poll(struct sender *sender)
 			watch_control(stream);
 		if (stream->phase == SENDER_DONE_SENT)
 			await_received(stream);
+		if (stream->phase == SENDER_FAILED)
+			worker_abandon(&sender->worker, i);
 		running += stream->phase < SENDER_FINISHED;
 	}
 	if (!running && !sender->finished)

@@ -28,6 +28,7 @@ struct sender_options {
 	const struct source_config *sources;
 	uint32_t source_count; /* 1…WORKER_STREAMS */
 	bool immediate;
+	bool uc;              /* transport: UC, else RC */
 	uint32_t pmtu;        /* bytes, 0: the largest that the interface carries */
 	uint32_t ring;        /* packets */
 	uint64_t ack_timeout; /* ns */

@@ -70,6 +70,14 @@ static int take_some(struct reader *reader)
 	return reader->length < sizeof(reader->line) ? 0 : -EMSGSIZE;
 }
 
+/* A message's name in a sentence. */
+static const char *noun(const char *kind)
+{
+	if (!strcmp(kind, "done"))
+		return "last message";
+	return strcmp(kind, "received") ? kind : "confirmation";
+}
+
 static int read_failed(struct reader *reader, int code, int timeout_ms, struct error *error)
 {
 	const struct exchange_peer *peer = &reader->peer;
@@ -85,19 +93,19 @@ static int read_failed(struct reader *reader, int code, int timeout_ms, struct e
 		return error_set(
 			error, code,
 			"%s %s sent no %s within %d ms: check that it is xdp2roce and not stopped",
-			peer->role, peer->endpoint, reader->kind, timeout_ms);
+			peer->role, peer->endpoint, noun(reader->kind), timeout_ms);
 	case EINTR:
 		return error_set(error, code, "interrupted while waiting for the %s of %s %s",
-				 reader->kind, peer->role, peer->host);
+				 noun(reader->kind), peer->role, peer->host);
 	case ECONNRESET:
 		return error_set(
 			error, code,
 			"%s %s closed the connection before its %s: look at what it printed",
-			peer->role, peer->host, reader->kind);
+			peer->role, peer->host, noun(reader->kind));
 	default:
 		return error_set(error, code,
 				 "lost the connection to %s %s while waiting for its %s: %s",
-				 peer->role, peer->host, reader->kind, strerror(code));
+				 peer->role, peer->host, noun(reader->kind), strerror(code));
 	}
 }
 

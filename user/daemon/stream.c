@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "worker.h"
+
 int stream_open(struct stream *stream, const struct qp_config *config, uint8_t *umem,
 		uint64_t umem_offset, const struct source_ring *source,
 		const struct xdp_program *program, uint32_t worker, const uint8_t local_ip[16],
@@ -61,20 +63,25 @@ static bool take_word(const struct stream *stream, const __u64 *shared, uint64_t
 	return true;
 }
 
-void stream_read_acks(struct stream *stream, uint64_t now)
+void stream_read_acks(struct stream *stream)
 {
 	const struct ack_line *line = stream->ack_line;
 	struct qp *qp = &stream->qp;
+	bool ack = take_word(stream, &line->ack, &stream->seen_ack);
+	bool rnr = take_word(stream, &line->rnr, &stream->seen_rnr);
+	bool nak = take_word(stream, &line->nak, &stream->seen_nak);
+	/* After the words: an RNR wait that started before its NAK came would end too early. */
+	uint64_t now = worker_now();
 
-	if (take_word(stream, &line->ack, &stream->seen_ack))
+	if (ack)
 		qp_receive(qp, now, ack_word_psn(stream->seen_ack),
 			   ack_word_syndrome(stream->seen_ack), ack_word_low24(stream->seen_ack));
 	/* RNR first: during its wait the sequence NAK that the packets behind it drew is ignored.
 	 */
-	if (take_word(stream, &line->rnr, &stream->seen_rnr))
+	if (rnr)
 		qp_receive(qp, now, ack_word_psn(stream->seen_rnr),
 			   ack_word_syndrome(stream->seen_rnr), 0);
-	if (take_word(stream, &line->nak, &stream->seen_nak))
+	if (nak)
 		qp_receive(qp, now, ack_word_psn(stream->seen_nak),
 			   ack_word_syndrome(stream->seen_nak), 0);
 	stream->cnps = __atomic_load_n(&line->cnps, __ATOMIC_RELAXED);

@@ -53,6 +53,7 @@ struct stream {
 	bool taken;             /* the open message is the oldest record of the source ring */
 	enum stream_end end;
 	bool submitted; /* in this turn */
+	bool unwanted;  /* set by another thread: to be stopped */
 
 	uint32_t version; /* sequence of status: odd while it is being written */
 	struct stream_status status;
@@ -70,7 +71,7 @@ int stream_open(struct stream *stream, const struct qp_config *config, uint8_t *
 void stream_close(struct stream *stream);
 
 /* Applies what XDP wrote since the last call. */
-void stream_read_acks(struct stream *stream, uint64_t now);
+void stream_read_acks(struct stream *stream);
 
 /*
  * Feeds the queue pair from the source ring: gives the space of a message that is built back, opens

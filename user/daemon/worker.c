@@ -130,7 +130,7 @@ int worker_add(struct worker *worker, struct qp_config *config, const struct sou
 }
 
 /* One word of the bitmap is this worker's alone: a set bit names a stream whose record changed. */
-static bool take_acks(struct worker *worker, uint64_t now)
+static bool take_acks(struct worker *worker)
 {
 	uint64_t *word = &worker->program->pending[worker->index], bits;
 
@@ -143,7 +143,7 @@ static bool take_acks(struct worker *worker, uint64_t now)
 
 		bits &= bits - 1;
 		if (bit >= ACK_MAP_FIRST_INDEX && slot < worker->stream_count)
-			stream_read_acks(&worker->streams[slot], now);
+			stream_read_acks(&worker->streams[slot]);
 	}
 	return true;
 }
@@ -173,7 +173,7 @@ static uint32_t transmit(struct worker *worker, struct stream *stream, uint64_t 
 	struct frame frame;
 	uint32_t sent = 0;
 
-	while (sent < limit && xsk_room(worker->xsk) >= 2 &&
+	while (sent < limit && stream->end != STREAM_STOPPED && xsk_room(worker->xsk) >= 2 &&
 	       qp_transmit(&stream->qp, now, &frame) == QP_FRAME) {
 		xsk_submit(worker->xsk, stream->umem_offset + frame.offset, frame.length);
 		stream->submitted = true;
@@ -211,10 +211,30 @@ static uint32_t transmit_batch(struct worker *worker, uint64_t now)
 	return sent;
 }
 
-/* Returns whether there was anything to do. */
-static bool turn(struct worker *worker, uint64_t now)
+/* A stream that was stopped has no timers any more. */
+static uint64_t stream_deadline(const struct stream *stream)
 {
-	bool busy = take_acks(worker, now);
+	return stream->end == STREAM_STOPPED ? REQUESTER_NEVER : qp_deadline(&stream->qp);
+}
+
+static void abandon_unwanted(struct worker *worker)
+{
+	for (uint32_t i = 0; i < worker->stream_count; i++) {
+		struct stream *stream = &worker->streams[i];
+
+		if (stream->end == STREAM_RUNNING &&
+		    __atomic_load_n(&stream->unwanted, __ATOMIC_ACQUIRE)) {
+			stream->end = STREAM_STOPPED;
+			stream_publish_status(stream);
+		}
+	}
+}
+
+/* Returns whether there was anything to do. */
+static bool turn(struct worker *worker)
+{
+	bool busy = take_acks(worker);
+	uint64_t now = worker_now();
 	uint32_t sent;
 
 	busy |= take_completions(worker);
@@ -222,7 +242,7 @@ static bool turn(struct worker *worker, uint64_t now)
 		struct stream *stream = &worker->streams[i];
 
 		stream_feed(stream, worker->drain);
-		if (qp_deadline(&stream->qp) <= now)
+		if (stream_deadline(stream) <= now)
 			qp_tick(&stream->qp, now);
 	}
 	sent = worker->stream_count ? transmit_batch(worker, now) : 0;
@@ -246,8 +266,8 @@ static uint64_t next_deadline(const struct worker *worker, uint64_t now)
 	if (xsk_outstanding(worker->xsk) && next > now + COMPLETION_NS)
 		next = now + COMPLETION_NS;
 	for (uint32_t i = 0; i < worker->stream_count; i++)
-		if (qp_deadline(&worker->streams[i].qp) < next)
-			next = qp_deadline(&worker->streams[i].qp);
+		if (stream_deadline(&worker->streams[i]) < next)
+			next = stream_deadline(&worker->streams[i]);
 	return next;
 }
 
@@ -315,10 +335,11 @@ static void *run(void *argument)
 		uint64_t now = worker_now();
 
 		if (now >= status_at) {
+			abandon_unwanted(worker);
 			publish_status(worker);
 			status_at = now + STATUS_NS;
 		}
-		if (turn(worker, now)) {
+		if (turn(worker)) {
 			idle_since = 0;
 			continue;
 		}
@@ -348,6 +369,11 @@ static void wake(struct worker *worker)
 	/* A full counter wakes as well. */
 	if (write(worker->wake_event, &one, sizeof(one)) < 0)
 		return;
+}
+
+void worker_abandon(struct worker *worker, uint32_t index)
+{
+	__atomic_store_n(&worker->streams[index].unwanted, true, __ATOMIC_RELEASE);
 }
 
 void worker_drain(struct worker *worker)

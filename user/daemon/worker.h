@@ -69,6 +69,8 @@ int worker_add(struct worker *worker, struct qp_config *config, const struct sou
 	       const uint8_t local_ip[16], const uint8_t remote_ip[16], struct error *error);
 
 int worker_start(struct worker *worker, struct error *error);
+/* Ends one stream as it is, within 20 ms: no frame of it is sent any more. */
+void worker_abandon(struct worker *worker, uint32_t index);
 /* No new messages from now on; what is open is finished. */
 void worker_drain(struct worker *worker);
 /* Ends the thread; frames that the socket still holds get a moment to leave. */

@@ -36,10 +36,11 @@ static size_t page_round(size_t bytes)
 
 static int refuse_privilege(struct error *error, int code, const char *what)
 {
-	return error_set(error, code,
-			 "%s was refused (%s): it needs the capabilities CAP_BPF and CAP_NET_ADMIN; "
-			 "run as root, or grant them",
-			 what, strerrorname_np(code));
+	return error_set(
+		error, code,
+		"%s was refused (%s): it needs the capabilities CAP_BPF and CAP_NET_ADMIN; "
+		"run as root, or grant them",
+		what, strerrorname_np(code));
 }
 
 /* Name and id of a loaded program, as far as we may know them. */
@@ -66,17 +67,19 @@ static int refuse_if_attached(int ifindex, const char *interface, struct error *
 	uint32_t id;
 
 	if (rc)
-		return error_set(error, -rc, "asking the kernel for the XDP program of %s failed (%s)",
+		return error_set(error, -rc,
+				 "asking the kernel for the XDP program of %s failed (%s)",
 				 interface, strerrorname_np(-rc));
 	id = query.drv_prog_id ? query.drv_prog_id : query.skb_prog_id;
 	if (!id)
 		return 0;
 	describe_program(id, program, sizeof(program));
-	return error_set(error, EBUSY,
-			 "%s already has an XDP program (%s, %s mode), which is not replaced: stop the "
-			 "program that owns it, or detach it with \"ip link set dev %s xdp%s off\"",
-			 interface, program, query.drv_prog_id ? "native" : "generic", interface,
-			 query.drv_prog_id ? "drv" : "generic");
+	return error_set(
+		error, EBUSY,
+		"%s already has an XDP program (%s, %s mode), which is not replaced: stop the "
+		"program that owns it, or detach it with \"ip link set dev %s xdp%s off\"",
+		interface, program, query.drv_prog_id ? "native" : "generic", interface,
+		query.drv_prog_id ? "drv" : "generic");
 }
 
 static int refuse_load(struct error *error, int code)
@@ -86,15 +89,17 @@ static int refuse_load(struct error *error, int code)
 	if (code == EPERM || code == EACCES)
 		return refuse_privilege(error, code, "loading the XDP program");
 	if (code == ENOMEM)
-		return error_set(error, code,
-				 "no memory for the BPF maps (%s): fewer QPs, or a higher memory limit "
-				 "of this service, are needed",
-				 strerrorname_np(code));
+		return error_set(
+			error, code,
+			"no memory for the BPF maps (%s): fewer QPs, or a higher memory limit "
+			"of this service, are needed",
+			strerrorname_np(code));
 	uname(&host);
-	return error_set(error, code,
-			 "the kernel refused the XDP program (%s): Linux 6.1 or later is needed, this "
-			 "is %s",
-			 strerrorname_np(code), host.release);
+	return error_set(
+		error, code,
+		"the kernel refused the XDP program (%s): Linux 6.1 or later is needed, this "
+		"is %s",
+		strerrorname_np(code), host.release);
 }
 
 static int load(struct internal *in, uint32_t qps, struct error *error)
@@ -115,7 +120,8 @@ static int load(struct internal *in, uint32_t qps, struct error *error)
 	if (!rc)
 		rc = ack_processor__load(skeleton);
 	if (!rc)
-		rc = bpf_map_update_elem(bpf_map__fd(skeleton->maps.layout), &zero, &version, BPF_ANY);
+		rc = bpf_map_update_elem(bpf_map__fd(skeleton->maps.layout), &zero, &version,
+					 BPF_ANY);
 	return rc ? refuse_load(error, -rc) : 0;
 }
 

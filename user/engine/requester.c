@@ -142,6 +142,7 @@ static void receive_fatal_nak(struct requester *requester, uint64_t now, uint32_
 			      uint32_t syndrome)
 {
 	acknowledge_before(requester, now, psn);
+	end_wait(requester, now);
 	requester->counters.naks++;
 	fail(requester,
 	     syndrome == ROCE_NAK_INVALID_REQUEST ? REQUESTER_INVALID_REQUEST
@@ -191,6 +192,11 @@ void requester_submitted(struct requester *requester, uint64_t now, uint32_t psn
 	}
 	if (psn == requester->timer_psn)
 		requester->timer_start = now;
+}
+
+void requester_let_go(struct requester *requester, uint64_t now)
+{
+	acknowledge_before(requester, now, requester->ring->cursor);
 }
 
 /* The packet that the timer waits for is outstanding: not in the part that is still to be replayed.

@@ -93,6 +93,10 @@ void requester_receive(struct requester *requester, uint64_t now, uint32_t psn, 
 /* The packet at psn is being submitted, for the first time or again. */
 void requester_submitted(struct requester *requester, uint64_t now, uint32_t psn);
 
+/* UC: nothing is awaited. What was submitted counts as sent, and only completions hold its slots.
+ */
+void requester_let_go(struct requester *requester, uint64_t now);
+
 /* When requester_tick is due, ns; REQUESTER_NEVER when no timer runs. */
 uint64_t requester_deadline(const struct requester *requester);
 void requester_tick(struct requester *requester, uint64_t now);

@@ -35,7 +35,7 @@ bool retransmission_has_room(const struct retransmission *ring)
 
 	if (retransmission_in_flight(ring) == ring->size || slot->outstanding)
 		return false;
-	if (ring->positional_completions && slot->sent > 1)
+	if (ring->positional_completions && slot->sent > (ring->uc ? 0 : 1))
 		return slot->quiet != ring->quiet;
 	return true;
 }

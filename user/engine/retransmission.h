@@ -46,10 +46,11 @@ struct retransmission {
 	uint32_t quiet; /* times that nothing at all was outstanding on the socket */
 	/*
 	 * Completions may name another frame than the one that left, and the kernel may still read
-	 * the bytes after the submission (virtio_net before 6.18): a replayed slot waits for a
-	 * quiet socket.
+	 * the bytes after the submission (virtio_net before 6.18): a slot that was replayed, and
+	 * any of UC, whose packets nobody acknowledges, waits for a quiet socket.
 	 */
 	bool positional_completions;
+	bool uc;
 };
 
 int retransmission_open(struct retransmission *ring, uint8_t *memory, uint32_t stride,

@@ -161,7 +161,7 @@ int source_start(struct source **result, const struct source_config *config, str
 	if (!source)
 		return error_set(error, ENOMEM, "no memory for a source");
 	rc = config->path ? open_input(source, error) : open_pattern(source, error);
-	if (rc == 0 && config->path)
+	if (source->fd >= 0)
 		rc = examine_input(source, error);
 	source->config.path = NULL; /* the caller's; the name is our copy */
 	if (rc == 0)
