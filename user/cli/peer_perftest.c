@@ -93,8 +93,8 @@ static int finish_server(struct sender_perftest *perftest)
 
 	if (err == -EAGAIN && worker_now() > perftest->deadline)
 		return error_set(error, ETIMEDOUT,
-				 "the perftest server did not confirm the end: look at what it "
-				 "printed");
+				 "the perftest server did not confirm the end: is it ib_write_bw, "
+				 "without -b?");
 	return err;
 }
 

@@ -108,8 +108,9 @@ static const char help_text[] =
 	"figures, in MiB/s and without a peak.\n\n"
 	"Example: ib_write_bw -q 4 -s 1048576 -x 1 on the host 192.0.2.2, then\n"
 	"xdp2roce send --connect perftest://192.0.2.2 --pattern --streams 4\n\n"
-	"pingpong: the handshake, then one empty RDMA Write. The server takes none: its refusal "
-	"proves that both queue pairs are connected, and ends it. Nothing else can be sent.";
+	"pingpong: the handshake, then one empty RDMA Write. The server takes Sends only: with RC "
+	"its "
+	"refusal proves that both queue pairs are connected, and ends it; UC has no answers.";
 
 /* HOST, HOST:PORT; an IPv6 address would have more colons and is left to name resolution to refuse.
  */

@@ -104,6 +104,7 @@ int sender_open_stream(struct sender *sender, uint32_t index, struct error *erro
 void sender_explain_qp_error(const struct sender *sender, struct sender_stream *stream)
 {
 	const struct requester_error *qp = &stream->status.error;
+	const struct peer *peer = sender->options->peer;
 	char last[32] = "none was received", *text = stream->error.text;
 	size_t room = sizeof(stream->error.text);
 
@@ -125,14 +126,15 @@ void sender_explain_qp_error(const struct sender *sender, struct sender_stream *
 		break;
 	case REQUESTER_INVALID_REQUEST:
 		snprintf(text, room,
-			 "the receiver refused PSN 0x%06x as invalid (%s, sent %u times); compare "
-			 "PMTU and message size at both ends",
-			 qp->psn, last, qp->tries);
+			 "the receiver refused PSN 0x%06x as invalid (%s, sent %u times); %s",
+			 qp->psn, last, qp->tries,
+			 peer->takes_writes ? "compare PMTU and message size at both ends"
+					    : peer->access_hint);
 		break;
 	case REQUESTER_REMOTE_ACCESS:
 		snprintf(text, room,
 			 "the receiver refused access at PSN 0x%06x (%s, sent %u times); %s",
-			 qp->psn, last, qp->tries, sender->options->peer->access_hint);
+			 qp->psn, last, qp->tries, peer->access_hint);
 		break;
 	default:
 		snprintf(text, room,
