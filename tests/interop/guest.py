@@ -2,10 +2,10 @@
 """scripts/lab for tests: one running guest.
 
     with Guest() as guest:
-        server = guest.popen("ib_write_bw", "-d", "rxe0", stdout=…)   # runs on; kill() ends it there too
-        guest.run("rdma", "link")                                     # waits; its output
-        guest.sender("ping", "-c", "1", guest.ADDRESS)                # in the sender's namespace
-        guest.share("result.bin")                                     # a path that both sides can write
+        server = guest.popen("ib_write_bw", "-d", "rxe0", stdout=…)  # goes on beside the test
+        guest.run("rdma", "link")                                    # waits; its output
+        guest.sender("ping", "-c", "1", guest.ADDRESS)               # in the sender's namespace
+        guest.share("result.bin")                                    # a path that both sides write
 """
 import os
 import shutil

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs in the guest: executes what arrives on the virtio port, see channel.py.
 
-Every command is a session of its own. What a command leaves behind in the background goes on running;
-its output then belongs into a file."""
+Every command is a session of its own. What a command leaves behind in the background goes on
+running; its output then belongs into a file."""
 import fcntl
 import glob
 import json

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Frames that carry commands to the guest's agent and their output back, many at a time.
 
-A frame is a header and its payload. The channel tells commands apart; the supervisor numbers them. A
-client of the supervisor speaks the same frames about its one command, on channel 0.
+A frame is a header and its payload. The channel tells commands apart; the supervisor numbers them.
+A client of the supervisor speaks the same frames about its one command, on channel 0.
 
     to the guest     RUN       JSON: argv; cwd; tty: the terminal's type, or false for pipes
                      INPUT     bytes for standard input; none: end of input

@@ -29,8 +29,8 @@ class Unavailable(Exception):
 class Kernel:
     def __init__(self, version):
         if version not in RELEASES:
-            raise Unavailable("LAB_KERNEL is %r, expected one of %s" %
-                              (version, ", ".join(RELEASES)))
+            raise ValueError("LAB_KERNEL is %r, expected one of %s" %
+                             (version, ", ".join(RELEASES)))
         self.version = version
         self.directory = os.path.join(STORE, "linux-" + version)
         os.makedirs(STORE, exist_ok=True)
@@ -86,7 +86,8 @@ class Kernel:
     def _in_order(self, names):
         """Paths of the modules and of all that they need, each after what it needs."""
         needs = {}
-        for line in read(os.path.join(self.modules, self.release, "modules.dep")).decode().split("\n"):
+        dependencies = read(os.path.join(self.modules, self.release, "modules.dep")).decode()
+        for line in dependencies.splitlines():
             path, colon, rest = line.partition(":")
             if colon:
                 needs[os.path.basename(path).split(".")[0].replace("-", "_")] = path, rest.split()
@@ -121,8 +122,8 @@ def run(*argv, **more):
 
 
 def fetch(version, directory):
-    """Fetches the package into the directory, from what this machine's apt knows, else from the same
-    archives' release that has this kernel; its path."""
+    """Fetches the package into the directory, from what this machine's apt knows, else from the
+    same archives' release that has this kernel; its path."""
     try:
         return download(version, directory)
     except Unavailable:
@@ -142,7 +143,7 @@ def download(version, directory, *options):
 
 
 def other_release(release):
-    """Options for apt: the Debian archives that this machine uses, but another release of Debian."""
+    """Options for apt: the archives that this machine uses, but another release of Debian."""
     told = run("apt-get", "indextargets", "--format", "$(ORIGIN) $(LABEL) $(REPO_URI)",
                "Created-By: Packages")
     suites = {"Debian": release, "Debian-Security": release + "-security"}

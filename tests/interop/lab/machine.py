@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The supervisor of one guest: it makes the network, runs qemu, passes commands between clients and the
-guest's agent, and removes everything when it ends.
+"""The supervisor of one guest: it makes the network, runs qemu, passes commands between clients and
+the guest's agent, and removes everything when it ends.
 
-qemu dies with the supervisor, however that ends; its namespaces are then removed when the next lab starts.
-What belongs to a running lab is in RUN/NAME: a lock that is held as long as the supervisor lives, the
-socket for clients, the guest's console and what qemu complained of. The name ends with the supervisor's
-process id."""
+qemu dies with the supervisor, however that ends; the namespaces that a killed one left are removed
+when the next lab starts. What belongs to a running lab is in RUN/NAME: a lock that is held as long
+as the supervisor lives, the socket for clients, the guest's console and what qemu complained of.
+The name ends with the supervisor's process id."""
 import asyncio
 import ctypes
 import fcntl
@@ -122,7 +122,8 @@ class Machine:
             try:
                 return await self._boot("kvm", "host")
             except BootFailed as error:
-                print("lab: KVM does not work here, the guest is emulated: %s" % error, file=sys.stderr)
+                print("lab: KVM does not work here, the guest is emulated: %s" % error,
+                      file=sys.stderr)
         return await self._boot("tcg,thread=multi", "max")
 
     async def _boot(self, accelerator, processor):
@@ -167,7 +168,8 @@ class Machine:
 
     def _arguments(self, accelerator, processor, tap, agent):
         return [
-            QEMU, "-name", self.name, "-accel", accelerator, "-cpu", processor, "-smp", "2", "-m", "2048",
+            QEMU, "-name", self.name, "-accel", accelerator, "-cpu", processor,
+            "-smp", "2", "-m", "2048",
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-kernel", self.linux.image, "-initrd", self.linux.initramfs, "-append",
             "console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable no_timer_check "

@@ -5,8 +5,8 @@
     tx0, 192.0.2.1  ─────────────  tx1 ── bridge0 ── tap0  ─────────────  eth0, 192.0.2.2, rxe0
                         veth                            virtio-net
 
-The path's namespace is where a test puts what loses, delays or changes frames: data comes in at tx1,
-acknowledgements come in at tap0."""
+The path's namespace is where a test puts what loses, delays or changes frames: data comes in at
+tx1, acknowledgements come in at tap0."""
 import fcntl
 import os
 import struct

@@ -19,9 +19,10 @@ def unpack(image):
     elif packed.startswith(ZSTD):
         unpacked = unpack_zstd(packed)
     else:
-        raise ValueError("the kernel is packed with neither xz nor zstd: it begins with %r" % packed[:6])
+        raise ValueError("the kernel is packed with neither xz nor zstd: it begins with %r" %
+                         packed[:6])
     if not unpacked.startswith(b"\x7fELF"):
-        raise ValueError("the kernel's payload is not an ELF file: it begins with %r" % unpacked[:4])
+        raise ValueError("the kernel is not an ELF file: it begins with %r" % unpacked[:4])
     return unpacked
 
 
