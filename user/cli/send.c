@@ -23,6 +23,7 @@ struct send_options {
 	struct sender_options sender;
 	struct source_config sources[WORKER_STREAMS];
 	char host[256];
+	const char *named_by; /* --to or --connect */
 	bool pattern, immediate, json, quiet; /* immediate: asked for by name */
 	uint64_t message_size, messages, seed, stream_bytes;
 	uint32_t streams; /* of the pattern */
@@ -121,8 +122,8 @@ static int parse_host(struct send_options *options, const char *text, const char
 	size_t length = colon ? (size_t)(colon - text) : strlen(text);
 	uint64_t port = peer->port;
 
-	if (options->sender.peer)
-		return error_set(error, EINVAL, "%s: the receiver is named twice", option);
+	if (options->named_by && strcmp(options->named_by, option))
+		return error_set(error, EINVAL, "--to and --connect exclude each other");
 	if (colon && strchr(colon + 1, ':'))
 		return error_set(error, EINVAL,
 				 "%s %s: expected HOST or HOST:PORT with an IPv4 address or a name",
@@ -137,6 +138,7 @@ static int parse_host(struct send_options *options, const char *text, const char
 	options->sender.host = options->host;
 	options->sender.port = (uint16_t)port;
 	options->sender.peer = peer;
+	options->named_by = option;
 	return 0;
 }
 

@@ -79,8 +79,8 @@ static int failed(const struct exchange_peer *peer, int code, struct error *erro
 				 peer->role, peer->endpoint);
 	if (code == ECONNRESET || code == EPIPE)
 		return error_set(error, ECONNRESET,
-				 "%s %s closed the connection in the handshake: look at what it "
-				 "printed",
+				 "%s %s closed the connection in the handshake: was it started "
+				 "with -g and the index of its RoCE address?",
 				 peer->role, peer->endpoint);
 	return error_set(error, code, "lost the connection to %s %s in the handshake: %s",
 			 peer->role, peer->endpoint, strerror(code));
