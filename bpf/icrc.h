@@ -98,8 +98,8 @@ static __always_inline __u32 icrc_headers(const struct frame *frame)
 /*
  * The BTH is followed by an AETH, or by the reserved bytes of a CNP; then comes the ICRC.
  *
- * The verifier of Linux 6.1 does not see that the length which the caller has checked belongs to the
- * kind: each kind checks its own once more. The barrier keeps the compiler from dropping that.
+ * The caller has checked the length, but the verifier of Linux 6.1 does not see that it belongs to
+ * the kind: each kind checks its own once more. The barrier keeps the compiler from dropping that.
  */
 static __always_inline bool icrc_is_right(const struct frame *frame, bool cnp)
 {
