@@ -23,7 +23,7 @@ struct send_options {
 	struct sender_options sender;
 	struct source_config sources[WORKER_STREAMS];
 	char host[256];
-	const char *named_by; /* --to or --connect */
+	const char *named_by;                 /* --to or --connect */
 	bool pattern, immediate, json, quiet; /* immediate: asked for by name */
 	uint64_t message_size, messages, seed, stream_bytes;
 	uint32_t streams; /* of the pattern */
@@ -268,8 +268,10 @@ static void check_peer(struct argp_state *state, struct send_options *options)
 {
 	struct sender_options *sender = &options->sender;
 
-	if (!sender->peer)
+	if (!sender->peer) {
 		argp_error(state, "--to HOST is missing: name the receiver");
+		return;
+	}
 	if (!sender->peer->takes_immediate && options->immediate && sender->immediate)
 		argp_error(state, "%s:// takes no immediates: leave --immediate out",
 			   sender->peer->scheme);
