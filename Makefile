@@ -16,7 +16,7 @@ BUILD = build/$(if $(filter fuzz,$(SANITIZE)),fuzz,$(if $(filter 1,$(SANITIZE)),
 Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-8s %s\n' '$(1)' '$(patsubst $(BUILD)/%,%,$@)')
 
-LIBS = libxdp libbpf libisal libmnl json-c zlib
+LIBS = libxdp libbpf libisal libmnl json-c zlib libibverbs
 PKG_CFLAGS := $(shell pkg-config --cflags $(LIBS) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(LIBS) 2>/dev/null)
 

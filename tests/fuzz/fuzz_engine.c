@@ -56,7 +56,7 @@ static uint32_t take(struct input *input, uint32_t bytes)
 
 static void open_qp(struct world *w)
 {
-	uint32_t dice = take(&w->input, 2);
+	uint32_t dice = take(&w->input, 2), shape = take(&w->input, 1);
 	struct error error;
 
 	w->config = (struct qp_config){
@@ -78,6 +78,16 @@ static void open_qp(struct world *w)
 		.chunk = dice >> 2 & 1 ? 2048 : 4096,
 		.positional_completions = dice >> 5 & 1,
 	};
+	if (shape & 1)
+		w->config.framer.vlan_id = 7;
+	if (shape & 2) { /* else both addresses are ::, IPv6 */
+		memset(w->config.framer.local_ip + 10, 0xFF, 2);
+		memset(w->config.framer.remote_ip + 10, 0xFF, 2);
+	}
+
+	w->config.uc = shape & 4;
+	w->config.packet_mode = shape & 8;
+	w->config.record = shape & 16;
 	w->stride = qp_stride(w->config.pmtu, w->config.chunk);
 	w->next = w->config.start_psn;
 	memset(w->submitted, 0, sizeof(w->submitted));
@@ -92,14 +102,15 @@ static uint32_t index_of(const struct world *w, uint32_t psn)
 
 static void check_frame(struct world *w, const struct frame *frame)
 {
-	uint32_t slot = index_of(w, frame->psn), icrc, at;
+	uint32_t slot = index_of(w, frame->psn), icrc, at, ip_at;
 	const uint8_t *bytes = memory + frame->offset, *end = bytes + frame->length - ROCE_ICRC_LEN;
-	int32_t ahead = roce_psn_diff(frame->psn, w->qp.ring.una);
+	/* UC lets a packet go when it is submitted. */
+	int32_t ahead = roce_psn_diff(frame->psn, w->qp.ring.una) + w->config.uc;
 
 	MUST(frame->offset / w->stride == slot);
 	MUST((frame->offset + frame->length - 1) / w->stride == slot);
 	MUST(frame->psn <= ROCE_PSN_MASK && ahead >= 0 && ahead < (int32_t)w->config.ring);
-	at = ETHERNET_LEN + IPV4_LEN + UDP_LEN;
+	at = w->qp.framer.header_len;
 	MUST(frame->psn == roce_get24(bytes + at + 9));
 	if (frame->replay) {
 		MUST(frame->length == w->length[slot]);
@@ -108,8 +119,8 @@ static void check_frame(struct world *w, const struct frame *frame)
 	}
 	MUST(frame->psn == w->next);
 	MUST(w->submitted[slot] == w->completed[slot]);
-	MUST(!icrc_of_frame(bytes + ETHERNET_LEN, frame->length - ETHERNET_LEN - ROCE_ICRC_LEN,
-			    &icrc));
+	ip_at = w->qp.framer.ip_at;
+	MUST(!icrc_of_frame(bytes + ip_at, frame->length - ip_at - ROCE_ICRC_LEN, &icrc));
 	MUST(icrc ==
 	     (end[0] | (uint32_t)end[1] << 8 | (uint32_t)end[2] << 16 | (uint32_t)end[3] << 24));
 	w->next = roce_psn_add(w->next, 1);

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Bad options: one sentence that names the option or the value, and exit status 2."""
+import os
 import re
 
 from cases import each
-from rig import PROGRAM, RX_IP, check, sentence
+from rig import PROGRAM, RX_IP, Skip, check, sentence
 
 SEND = [
     ("--nosuch", "nosuch"),
@@ -109,8 +110,27 @@ def test_recv(rig):
     check_rows(rig, RECV, "recv", "--soft", "--json")
 
 
-def test_recv_without_soft(rig):
-    check_rows(rig, [("", "--soft")], "recv")
+DEVICE = [
+    ("--soft --device rxe0", "--soft"),
+    ("--soft --gid-index 1", "--soft"),
+    ("--gid-index 1", "--device"),
+    ("--device :1", "NAME"),
+    ("--device rxe0:0", "port"),
+    ("--device rxe0 --gid-index 256", "--gid-index"),
+    ("--faults drop=1%", "--soft"),
+    ("--credits 3", "--soft"),
+    ("--seed 1", "--soft"),
+]
+
+
+def test_recv_device_options(rig):
+    check_rows(rig, DEVICE, "recv")
+
+
+def test_recv_without_device(rig):
+    if os.path.exists("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"):
+        raise Skip("this machine has an RDMA device")
+    sentence(rig.start(rig.rx, PROGRAM, "recv"), "no RDMA device", "rdma_rxe", "--soft", status=1)
 
 
 @each(("--listen 198.51.100.9", "198.51.100.9.*not an address of this machine"),

@@ -62,8 +62,9 @@ struct rig {
 static const struct qp_config rig_defaults = {
 	.framer = {
 		.local_mac = { 2, 0, 0, 0, 0, 1 }, .remote_mac = { 2, 0, 0, 0, 0, 2 },
-		.local_ip = { 192, 0, 2, 1 }, .remote_ip = { 192, 0, 2, 2 },
-		.udp_source_port = 0xC123, .tos = 2, .ttl = 64,
+		.local_ip = { [10] = 0xFF, [11] = 0xFF, [12] = 192, 0, 2, 1 },
+		.remote_ip = { [10] = 0xFF, [11] = 0xFF, [12] = 192, 0, 2, 2 },
+		.udp_source_port = 0xC123, .ecn = 2, .ttl = 64,
 	},
 	.local_qpn = 0x120003,
 	.remote_qpn = RIG_REMOTE_QPN,
@@ -173,10 +174,10 @@ static inline void rig_check_addresses(const struct rig *rig, const uint8_t *fra
 
 	cr_assert(!memcmp(frame, framer->remote_mac, 6) && !memcmp(frame + 6, framer->local_mac, 6),
 		  "%s: MACs", rig->where);
-	cr_assert(!memcmp(frame + AT_IP + 12, framer->local_ip, 4) &&
-			  !memcmp(frame + AT_IP + 16, framer->remote_ip, 4),
+	cr_assert(!memcmp(frame + AT_IP + 12, framer->local_ip + 12, 4) &&
+			  !memcmp(frame + AT_IP + 16, framer->remote_ip + 12, 4),
 		  "%s: IP addresses", rig->where);
-	RIG_EQ(rig, frame[AT_IP + 1], framer->tos, "TOS");
+	RIG_EQ(rig, frame[AT_IP + 1], framer->dscp << 2 | framer->ecn, "TOS");
 	RIG_EQ(rig, frame[AT_IP + 8], framer->ttl, "TTL");
 	RIG_EQ(rig, be_get(frame + AT_BTH + 5, 3), rig->config.remote_qpn, "DestQP");
 }

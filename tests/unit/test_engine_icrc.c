@@ -145,9 +145,10 @@ static struct qp_config config_of(const struct made *row, const uint8_t *frame)
 
 	memcpy(config.framer.remote_mac, frame, 6);
 	memcpy(config.framer.local_mac, frame + 6, 6);
-	memcpy(config.framer.local_ip, frame + AT_IP + 12, 4);
-	memcpy(config.framer.remote_ip, frame + AT_IP + 16, 4);
-	config.framer.tos = frame[AT_IP + 1];
+	memcpy(config.framer.local_ip + 12, frame + AT_IP + 12, 4);
+	memcpy(config.framer.remote_ip + 12, frame + AT_IP + 16, 4);
+	config.framer.dscp = frame[AT_IP + 1] >> 2;
+	config.framer.ecn = frame[AT_IP + 1] & 3;
 	config.framer.ttl = frame[AT_IP + 8];
 	config.framer.udp_source_port = (uint16_t)be_get(frame + AT_UDP, 2);
 	config.remote_qpn = be_get(frame + AT_BTH + 5, 3);

@@ -262,7 +262,7 @@ Test(engine_packets, payload_beyond_the_length)
 
 	rig_message(rig, 300, 100);
 	rig_drain(rig);
-	rig_payload(rig, 5000, true);
+	rig_payload(rig, 0x100000001ull, true);
 	deliver(rig);
 	RIG_EQ(rig, rig->next, 2, "packets");
 	RIG_EQ(rig, rig->qp.requester.counters.bytes, 300, "bytes");

@@ -15,8 +15,8 @@ static struct qp qp;
 static void open_qp(bool immediate, bool positional)
 {
 	const struct qp_config config = {
-		.framer = { .local_ip = { 192, 0, 2, 1 },
-			    .remote_ip = { 192, 0, 2, 2 },
+		.framer = { .local_ip = { [10] = 0xFF, [11] = 0xFF, [12] = 192, 0, 2, 1 },
+			    .remote_ip = { [10] = 0xFF, [11] = 0xFF, [12] = 192, 0, 2, 2 },
 			    .ttl = 64 },
 		.local_qpn = 0x10002,
 		.remote_qpn = 0x11,
@@ -44,7 +44,7 @@ static const struct roce_bth *transmit(void)
 
 	cr_assert_eq(qp_transmit(&qp, 0, &frame), QP_FRAME);
 	qp_completed(&qp, frame.offset);
-	return (const void *)(memory + frame.offset + FRAMER_HEADER);
+	return (const void *)(memory + frame.offset + qp.framer.header_len);
 }
 
 static void start(uint32_t length)

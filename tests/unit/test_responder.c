@@ -47,7 +47,7 @@ static void check_lengths(uint32_t pmtu)
 	config.pmtu = pmtu;
 	bench_open(&bench, &config);
 	for (uint32_t n = 0; n < sizeof(lengths) / sizeof(lengths[0]); n++) {
-		struct responder_message message;
+		struct receiver_message message;
 		uint8_t *slot = bench.memory + n % SLOTS * SLOT;
 
 		memset(bench.memory, 0, SLOT * SLOTS);
@@ -154,7 +154,7 @@ Test(responder, message_number_beyond_32_bits)
 				     .psn = (int)n,
 				     .immediate = rows[n].immediate };
 		struct wire wire = wire_of(&bench, &step);
-		struct responder_message message;
+		struct receiver_message message;
 
 		give(&bench, &wire);
 		message = responder_reader_message(bench.qp, n);

@@ -10,7 +10,7 @@ static const struct {
 	const char *help;
 } commands[] = {
 	{ "send", send_main, "stream files, standard input or a pattern into a receiver's memory" },
-	{ "recv", recv_main, "receive streams, in software" },
+	{ "recv", recv_main, "receive streams, with an RDMA device or in software" },
 };
 
 static void usage(FILE *out)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <argp.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -10,216 +9,14 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../connect/guard.h"
 #include "commands.h"
-#include "faults_option.h"
 #include "recv.h"
-#include "units.h"
 
 #define ACCEPT_PAUSE_MS 100
-#define DEFAULT_SLOTS 16
-#define DEFAULT_MEMORY (1ull << 30)
-#define DEFAULT_RNR_TIMER 12 /* 0.64 ms, what most programs use */
-
-enum {
-	OPTION_SOFT = 256,
-	OPTION_LISTEN,
-	OPTION_OUTPUT,
-	OPTION_STREAMS,
-	OPTION_SLOTS,
-	OPTION_SLOT_SIZE,
-	OPTION_MEMORY,
-	OPTION_CREDITS,
-	OPTION_RNR_TIMER,
-	OPTION_FAULTS,
-	OPTION_SEED,
-	OPTION_READER_DELAY,
-	OPTION_TIMEOUT,
-	OPTION_JSON,
-};
-
-static const struct argp_option option_table[] = {
-	{ "soft", OPTION_SOFT, NULL, 0, "Receive in software: no RDMA device is needed", 0 },
-	{ "listen", OPTION_LISTEN, "ADDR[:PORT]", 0,
-	  "Accept senders here (all addresses, port 18515)", 0 },
-	{ "output", OPTION_OUTPUT, "PATH", 0,
-	  "Write payload to this file, to a new file in this directory named by the sender, or to "
-	  "standard output (-); without it payload is counted and discarded",
-	  0 },
-	{ "streams", OPTION_STREAMS, "N", 0,
-	  "Exit after N streams (1); 0 goes on until interrupted", 0 },
-	{ "slots", OPTION_SLOTS, "N", 0, "Slots of each stream, 2 to 65536 (16)", 0 },
-	{ "slot-size", OPTION_SLOT_SIZE, "SIZE", 0,
-	  "Size of a slot (the sender's largest message, rounded up to 4096)", 0 },
-	{ "memory", OPTION_MEMORY, "SIZE", 0, "Limit for the slots of all streams (1GiB)", 0 },
-	{ "credits", OPTION_CREDITS, "WHAT", 0,
-	  "Credits in acknowledgements: posted (default: receives that are posted), unlimited, or "
-	  "a code 0 to 30",
-	  0 },
-	{ "rnr-timer", OPTION_RNR_TIMER, "CODE", 0,
-	  "How long a sender waits when no receive is posted: 1 is 0.01 ms, 12 is 0.64 ms "
-	  "(default), 20 is 10 ms, 31 is 492 ms, 0 is 655 ms; two codes up double it",
-	  0 },
-	{ "faults", OPTION_FAULTS, "SPEC", 0,
-	  "Inject faults, such as drop=1%,duplicate=0.5%,reorder=2%,corrupt=0.1%,delay=1%:3ms, "
-	  "drop-frame=17 (the 17th that arrives), drop-reply=3, drop-replies=5%, "
-	  "corrupt-replies=1%, withhold=20ms:4 (no receive for 20 ms after every 4th message)",
-	  0 },
-	{ "seed", OPTION_SEED, "N", 0, "Seed of the faults (0): the same seed, the same faults",
-	  0 },
-	{ "reader-delay", OPTION_READER_DELAY, "TIME", 0,
-	  "Wait so long before each slot is released: a slow reader", 0 },
-	{ "timeout", OPTION_TIMEOUT, "TIME", 0,
-	  "Give up when no stream finishes for so long (0: never)", 0 },
-	{ "json", OPTION_JSON, NULL, 0, "Report each stream as one JSON object on standard output",
-	  0 },
-	{ 0 },
-};
-
-/* ADDR, ADDR:PORT, :PORT, [IPv6]:PORT; an IPv6 address without brackets has no port. */
-static int parse_listen(const char *text, struct recv_options *options, struct error *error)
-{
-	const char *host = text, *port = strrchr(text, ':');
-	size_t length;
-	uint64_t number;
-	int rc;
-
-	if (*text == '[') {
-		const char *end = strchr(text, ']');
-
-		if (!end || (end[1] && end[1] != ':'))
-			return error_set(error, EINVAL, "'%s' is not [ADDR]:PORT", text);
-		host = text + 1;
-		length = (size_t)(end - host);
-		port = end[1] ? end + 1 : NULL;
-	} else {
-		if (port && strchr(text, ':') != port)
-			port = NULL;
-		length = port ? (size_t)(port - text) : strlen(text);
-	}
-	if (length >= sizeof(options->host))
-		return error_set(error, EINVAL, "the address to listen at is too long");
-	memcpy(options->host, host, length);
-	options->host[length] = 0;
-	if (!port)
-		return 0;
-	rc = parse_number(port + 1, "the port", 0, 65535, &number, error);
-	options->port = (uint16_t)number;
-	return rc;
-}
-
-static int parse_credits(const char *text, uint8_t *credits, struct error *error)
-{
-	uint64_t code;
-	int rc;
-
-	if (!strcmp(text, "posted")) {
-		*credits = RESPONDER_CREDITS_POSTED;
-		return 0;
-	}
-	if (!strcmp(text, "unlimited")) {
-		*credits = ROCE_CREDITS_UNLIMITED;
-		return 0;
-	}
-	rc = parse_number(text, "--credits: posted, unlimited, or a code that", 0,
-			  ROCE_CREDITS_UNLIMITED - 1, &code, error);
-	*credits = (uint8_t)code;
-	return rc;
-}
-
-static int parse_value(int key, char *text, struct recv_options *options, struct error *error)
-{
-	uint64_t number = 0;
-	int rc = 0;
-
-	switch (key) {
-	case OPTION_LISTEN:
-		return parse_listen(text, options, error);
-	case OPTION_STREAMS:
-		return parse_number(text, "--streams", 0, UINT64_MAX, &options->streams, error);
-	case OPTION_SLOTS:
-		rc = parse_number(text, "--slots", 2, 65536, &number, error);
-		options->slots = (uint32_t)number;
-		return rc;
-	case OPTION_SLOT_SIZE:
-		rc = parse_size(text, &options->slot_size, error);
-		if (!rc && (!options->slot_size || options->slot_size % 64 ||
-			    options->slot_size > ROCE_MAX_MESSAGE))
-			rc = error_set(error, EINVAL,
-				       "--slot-size must be a multiple of 64 of at most 2GiB");
-		return rc;
-	case OPTION_MEMORY:
-		return parse_size(text, &options->memory, error);
-	case OPTION_CREDITS:
-		return parse_credits(text, &options->credits, error);
-	case OPTION_RNR_TIMER:
-		rc = parse_number(text, "--rnr-timer", 0, 31, &number, error);
-		options->rnr_timer = (uint8_t)number;
-		return rc;
-	case OPTION_FAULTS:
-		return parse_faults(text, &options->faults, error);
-	case OPTION_SEED:
-		return parse_number(text, "--seed", 0, UINT64_MAX, &options->faults.seed, error);
-	case OPTION_READER_DELAY:
-		return parse_duration(text, &options->reader_delay_ns, error);
-	default:
-		return parse_duration(text, &options->timeout_ns, error);
-	}
-}
-
-static bool is_directory(const char *path)
-{
-	struct stat status;
-
-	return !stat(path, &status) && S_ISDIR(status.st_mode);
-}
-
-static void check_options(const struct recv_options *options, struct argp_state *state)
-{
-	if (!options->soft)
-		argp_error(state, "the libibverbs receiver is not built in yet: add --soft");
-	if (options->json && options->output && !strcmp(options->output, "-"))
-		argp_error(state, "--json and --output - both want standard output: choose a file "
-				  "for the payload");
-	if (options->output && options->streams != 1 && !is_directory(options->output))
-		argp_error(state,
-			   "--output must be a directory when more than one stream is "
-			   "received: %s is none",
-			   options->output);
-}
-
-static error_t parse_option(int key, char *text, struct argp_state *state)
-{
-	struct recv_options *options = state->input;
-	struct error error;
-
-	switch (key) {
-	case OPTION_SOFT:
-		options->soft = true;
-		return 0;
-	case OPTION_JSON:
-		options->json = true;
-		return 0;
-	case OPTION_OUTPUT:
-		options->output = text;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "'%s' is not an option", text);
-		return EINVAL;
-	case ARGP_KEY_END:
-		check_options(options, state);
-		return 0;
-	}
-	if (key < OPTION_SOFT || key > OPTION_JSON)
-		return ARGP_ERR_UNKNOWN;
-	if (parse_value(key, text, options, &error))
-		argp_error(state, "%s", error.text);
-	return 0;
-}
 
 /* The accept loop. */
 
@@ -382,10 +179,27 @@ static int receive(struct receiver *receiver, struct error *error)
 	return 0;
 }
 
+/* An RDMA device answers late frames itself, and soft-RoCE needs the port for that. */
+static int open_guard(struct receiver *receiver, struct error *error)
+{
+	receiver->guard = guard_open(error);
+	return receiver->guard < 0 && receiver->guard != -EADDRINUSE ? receiver->guard : 0;
+}
+
+/* Said now, and not when the first sender comes. */
+static int check_device(const struct recv_options *options, struct error *error)
+{
+	struct verbs_choice choice = { .port = options->device_port };
+
+	memcpy(choice.device, options->device, sizeof(choice.device));
+	return verbs_check(&choice, error);
+}
+
 static int open_receiver(struct receiver *receiver, struct error *error)
 {
 	const struct recv_options *options = &receiver->shared.options;
 	sigset_t signals;
+	int rc;
 
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
@@ -398,9 +212,9 @@ static int open_receiver(struct receiver *receiver, struct error *error)
 	receiver->shared.finished = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (receiver->signals < 0 || receiver->shared.stop < 0 || receiver->shared.finished < 0)
 		return error_set(error, errno, "no descriptor for events: %s", strerror(errno));
-	receiver->guard = guard_open(error);
-	if (receiver->guard < 0 && receiver->guard != -EADDRINUSE)
-		return receiver->guard;
+	rc = options->soft ? open_guard(receiver, error) : check_device(options, error);
+	if (rc)
+		return rc;
 	receiver->listener =
 		exchange_listen(options->host[0] ? options->host : NULL, options->port, error);
 	return receiver->listener < 0 ? receiver->listener : 0;
@@ -437,21 +251,8 @@ static void close_receiver(struct receiver *receiver)
 
 int recv_main(int argc, char **argv)
 {
-	static const struct argp argp = {
-		.options = option_table,
-		.parser = parse_option,
-		.doc = "Receives streams of RDMA Writes, each announced over TCP by its sender.",
-	};
 	struct receiver receiver = {
 		.shared = {
-			.options = {
-				.port = EXCHANGE_PORT,
-				.streams = 1,
-				.slots = DEFAULT_SLOTS,
-				.memory = DEFAULT_MEMORY,
-				.credits = RESPONDER_CREDITS_POSTED,
-				.rnr_timer = DEFAULT_RNR_TIMER,
-			},
 			.stop = -1,
 			.finished = -1,
 		},
@@ -459,13 +260,10 @@ int recv_main(int argc, char **argv)
 		.signals = -1,
 		.guard = -1,
 	};
-	static char name[] = "xdp2roce recv"; /* what help and complaints call it */
 	struct error error = { "" };
 	int rc;
 
-	argv[0] = name;
-	argp_err_exit_status = 2;
-	if (argp_parse(&argp, argc, argv, 0, NULL, &receiver.shared.options))
+	if (recv_options_parse(&receiver.shared.options, argc, argv))
 		return EXIT_FAILURE;
 	rc = open_receiver(&receiver, &error);
 	if (!rc) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `xdp2roce recv`: what its parts share. recv.c reads the options and accepts senders,
- * recv_stream.c serves one of them, recv_output.c puts payload where it belongs, recv_report.c says
- * what came of it.
+ * `xdp2roce recv`: what its parts share. recv_options.c reads the options, recv.c accepts senders,
+ * recv_stream.c serves one of them with a receiver of recv_session.h, recv_output.c puts payload
+ * where it belongs, recv_report.c says what came of it.
  */
 #ifndef USER_CLI_RECV_H
 #define USER_CLI_RECV_H
@@ -17,6 +17,7 @@
 
 #include "../connect/exchange.h"
 #include "../receiver/soft.h"
+#include "../receiver/verbs.h"
 
 #define RECV_INTERFACES 16
 
@@ -30,8 +31,15 @@ struct recv_options {
 	uint32_t slots;
 	uint64_t slot_size; /* 0: what the sender's messages need */
 	uint64_t memory;    /* bytes of slots, all streams together */
-	uint8_t credits;
 	uint8_t rnr_timer;
+	bool hugepages;
+	/* Of the RDMA device. */
+	char device[VERBS_NAME];
+	uint8_t device_port; /* 0: any */
+	int16_t gid_index;   /* −1: by address */
+	/* With soft. */
+	bool soft_only; /* one of these was named */
+	uint8_t credits;
 	struct faults_config faults;
 	uint64_t reader_delay_ns;
 	uint64_t timeout_ns; /* 0: none */
@@ -64,9 +72,15 @@ struct recv_stream {
 	struct error error; /* why not */
 	struct exchange_offer offer;
 	struct exchange_count done; /* by the sender's account */
-	struct soft_report report;
-	uint64_t lost_messages; /* UC: numbers that were skipped */
-	double seconds;         /* from answer to end */
+	uint64_t messages;          /* that arrived whole */
+	uint64_t bytes;             /* payload of those */
+	bool qp_error;              /* the receiver's queue pair failed */
+	uint64_t lost_messages;     /* UC: numbers that were skipped */
+	uint64_t long_messages;     /* longer than their slot */
+	uint64_t overruns; /* messages whose slot was used again before they were written out */
+	struct soft_report soft;
+	struct verbs_address verbs;
+	double seconds; /* from answer to end */
 };
 
 /* Serves the stream in a thread of its own. The connection is closed at its end. */
@@ -82,6 +96,8 @@ struct recv_interface {
 };
 
 int recv_interface_find(struct recv_interface *interface, int connection, struct error *error);
+
+int recv_options_parse(struct recv_options *options, int argc, char **argv);
 
 struct recv_output {
 	int fd; /* -1: discard */

@@ -18,10 +18,18 @@ static void add_figures(json_object *object, const struct figure *figures)
 				       json_object_new_uint64(figures->value));
 }
 
-static void report_json(const struct recv_stream *stream, const struct figure *figures,
-			const struct figure *faults)
+static void add_device(json_object *object, const struct verbs_address *address)
 {
-	json_object *object = json_object_new_object(), *injected = json_object_new_object();
+	json_object_object_add(object, "device", json_object_new_string(address->device));
+	json_object_object_add(object, "port", json_object_new_int(address->port));
+	json_object_object_add(object, "gid_index", json_object_new_int(address->gid_index));
+}
+
+/* Frames and faults are what the software responder counts; a device keeps its own counters. */
+static void report_json(const struct recv_stream *stream, const struct figure *figures,
+			const struct figure *responder, const struct figure *faults)
+{
+	json_object *object = json_object_new_object(), *injected;
 
 	json_object_object_add(object, "name", json_object_new_string(stream->offer.name));
 	json_object_object_add(object, "peer", json_object_new_string(stream->peer));
@@ -31,12 +39,17 @@ static void report_json(const struct recv_stream *stream, const struct figure *f
 			       json_object_new_string(stream->complete ? "complete" : "failed"));
 	if (!stream->complete)
 		json_object_object_add(object, "error", json_object_new_string(stream->error.text));
-	json_object_object_add(object, "qp_error",
-			       json_object_new_boolean(stream->report.state == RESPONDER_ERROR));
+	json_object_object_add(object, "qp_error", json_object_new_boolean(stream->qp_error));
 	json_object_object_add(object, "seconds", json_object_new_double(stream->seconds));
 	add_figures(object, figures);
-	add_figures(injected, faults);
-	json_object_object_add(object, "faults", injected);
+	if (stream->shared->options.soft) {
+		injected = json_object_new_object();
+		add_figures(object, responder);
+		add_figures(injected, faults);
+		json_object_object_add(object, "faults", injected);
+	} else {
+		add_device(object, &stream->verbs);
+	}
 	printf("%s\n", json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN));
 	fflush(stdout);
 	json_object_put(object);
@@ -60,27 +73,36 @@ static size_t append_figures(char *text, size_t size, size_t used, const struct 
 }
 
 static void report_text(const struct recv_stream *stream, const struct figure *figures,
-			const struct figure *faults)
+			const struct figure *responder, const struct figure *faults)
 {
-	char text[1024] = "";
+	char text[1024] = "", device[VERBS_NAME + 32] = "";
 	size_t used = append_figures(text, sizeof(text), 0, figures);
 
+	/* All zero when a device received. */
+	used = append_figures(text, sizeof(text), used, responder);
 	append_figures(text, sizeof(text), used, faults);
-	fprintf(stderr, "xdp2roce recv: %s from %s %s in %.3f s (%.3f Gbit/s)%s\n",
-		stream->offer.name, stream->peer, stream->complete ? "complete" : "FAILED",
+	if (!stream->shared->options.soft)
+		snprintf(device, sizeof(device), " by %s port %u, GID %u", stream->verbs.device,
+			 stream->verbs.port, stream->verbs.gid_index);
+	fprintf(stderr, "xdp2roce recv: %s from %s%s %s in %.3f s (%.3f Gbit/s)%s\n",
+		stream->offer.name, stream->peer, device, stream->complete ? "complete" : "FAILED",
 		stream->seconds,
-		stream->seconds > 0 ? (double)stream->report.counters.bytes * 8e-9 / stream->seconds
-				    : 0.0,
-		text);
+		stream->seconds > 0 ? (double)stream->bytes * 8e-9 / stream->seconds : 0.0, text);
 }
 
 void recv_report(const struct recv_stream *stream)
 {
-	const struct soft_report *report = &stream->report;
-	const struct responder_counters *counters = &report->counters;
+	const struct soft_report *soft = &stream->soft;
+	const struct responder_counters *counters = &soft->counters;
 	const struct figure figures[] = {
-		{ "messages", counters->messages },
-		{ "bytes", counters->bytes },
+		{ "messages", stream->messages },
+		{ "bytes", stream->bytes },
+		{ "lost_messages", stream->lost_messages },
+		{ "long_messages", stream->long_messages },
+		{ "overruns", stream->overruns },
+		{ NULL, 0 },
+	};
+	const struct figure responder[] = {
 		{ "frames", counters->frames },
 		{ "acks", counters->acks },
 		{ "naks", counters->naks },
@@ -90,28 +112,27 @@ void recv_report(const struct recv_stream *stream)
 		{ "bad_icrc", counters->bad_icrc },
 		{ "bad_frames", counters->bad_frames },
 		{ "dropped_frames", counters->dropped },
-		{ "lost_messages", stream->lost_messages },
-		{ "ring_drops", report->ring_drops },
-		{ "send_errors", report->send_errors },
-		{ "foreign_frames", report->foreign_frames },
+		{ "ring_drops", soft->ring_drops },
+		{ "send_errors", soft->send_errors },
+		{ "foreign_frames", soft->foreign_frames },
 		{ NULL, 0 },
 	};
 	const struct figure faults[] = {
-		{ "dropped", report->faults.dropped },
-		{ "duplicated", report->faults.duplicated },
-		{ "reordered", report->faults.reordered },
-		{ "corrupted", report->faults.corrupted },
-		{ "delayed", report->faults.delayed },
-		{ "dropped_replies", report->faults.dropped_replies },
-		{ "corrupted_replies", report->faults.corrupted_replies },
-		{ "withheld", report->faults.withheld },
+		{ "dropped", soft->faults.dropped },
+		{ "duplicated", soft->faults.duplicated },
+		{ "reordered", soft->faults.reordered },
+		{ "corrupted", soft->faults.corrupted },
+		{ "delayed", soft->faults.delayed },
+		{ "dropped_replies", soft->faults.dropped_replies },
+		{ "corrupted_replies", soft->faults.corrupted_replies },
+		{ "withheld", soft->faults.withheld },
 		{ NULL, 0 },
 	};
 
 	if (stream->shared->options.json)
-		report_json(stream, figures, faults);
+		report_json(stream, figures, responder, faults);
 	else
-		report_text(stream, figures, faults);
+		report_text(stream, figures, responder, faults);
 	if (!stream->complete)
 		fprintf(stderr, "xdp2roce recv: %s\n", stream->error.text);
 }

@@ -2,41 +2,18 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "recv.h"
+#include "recv_session.h"
 
 #define OFFER_TIMEOUT_MS 10000
 #define DONE_TIMEOUT_MS 5000
 #define STRAGGLERS_MS 500 /* how long frames may still come after the sender is done */
+#define ACCOUNT_MS 3000   /* how long a sender has to say why the queue pair failed */
 #define LINGER_MS 1000    /* for a sender to stop after an error */
 #define PAGE 4096u
-/* IPv4, UDP, BTH, RETH, immediate, ICRC around the payload of a packet; IPv6 is 20 bytes longer. */
-#define OVERHEAD_IPV4 (20 + 8 + 12 + 16 + 4 + 4)
-#define OVERHEAD_IPV6 (OVERHEAD_IPV4 + 20)
-
-/* The stream while it is served. */
-struct session {
-	struct recv_stream *stream;
-	struct recv_shared *shared;
-	const struct recv_options *options;
-	struct error *error;
-	struct recv_interface interface;
-	struct soft *soft;
-	struct soft_stream *soft_stream;
-	uint8_t *memory;
-	uint64_t memory_size;
-	struct responder_config config;
-	struct recv_output output;
-	uint64_t written; /* messages that the reader is done with */
-	uint64_t next_number;
-	bool settled; /* the sender knows how it ended */
-};
 
 static double now_seconds(void)
 {
@@ -48,24 +25,19 @@ static double now_seconds(void)
 
 /* Can what is offered be received? */
 
-static int check_mtu(struct session *session)
+static int check_offer(struct recv_session *session)
 {
 	uint32_t pmtu = session->stream->offer.pmtu;
-	uint32_t need = pmtu + (session->interface.ipv6 ? OVERHEAD_IPV6 : OVERHEAD_IPV4);
 
 	if (pmtu < 256 || pmtu > 4096 || (pmtu & (pmtu - 1)))
 		return error_set(session->error, EINVAL,
 				 "the offered PMTU is %u; it must be 256, 512, 1024, 2048 or 4096",
 				 pmtu);
-	if (session->interface.mtu < need)
-		return error_set(session->error, EMSGSIZE,
-				 "PMTU %u needs an MTU of %u, but the receiver's %s has %u: raise "
-				 "it there or send with a smaller PMTU",
-				 pmtu, need, session->interface.name, session->interface.mtu);
-	return 0;
+	session->answer.pmtu = pmtu;
+	return session->receiver->check(session);
 }
 
-static int reserve_memory(struct session *session)
+static int reserve_memory(struct recv_session *session)
 {
 	const struct recv_options *options = session->options;
 	uint64_t size = session->stream->offer.message_size, slots = options->slots;
@@ -95,101 +67,23 @@ static int reserve_memory(struct session *session)
 				 "receiver's memory limit of %" PRIu64 " bytes leaves: start it "
 				 "with a larger --memory or fewer --slots",
 				 slots, slot, options->memory);
-	session->memory_size = total;
-	session->config.slot_size = slot;
-	session->config.slot_count = options->slots;
-	session->memory = calloc(1, total);
-	return session->memory
-		       ? 0
-		       : error_set(session->error, ENOMEM,
-				   "the receiver has no %" PRIu64 " bytes of memory left", total);
+	session->memory_reserved = total;
+	session->answer.slot_size = slot;
+	session->answer.slot_count = options->slots;
+	return receiver_memory_open(&session->memory, total, options->hugepages, session->error);
 }
 
-/* The interface's responder, started with its first stream. */
-static int find_soft(struct session *session)
-{
-	struct recv_shared *shared = session->shared;
-	struct soft_config config = {
-		.ifindex = session->interface.index,
-		.interface = session->interface.name,
-		.faults = session->options->faults,
-	};
-	int rc = 0, i = 0;
-
-	pthread_mutex_lock(&shared->lock);
-	while (i < RECV_INTERFACES && shared->interfaces[i].soft &&
-	       shared->interfaces[i].ifindex != session->interface.index)
-		i++;
-	if (i == RECV_INTERFACES)
-		rc = error_set(session->error, ENOSPC, "at most %d interfaces can receive at once",
-			       RECV_INTERFACES);
-	else if (!shared->interfaces[i].soft)
-		rc = soft_start(&shared->interfaces[i].soft, &config, session->error);
-	if (!rc) {
-		shared->interfaces[i].ifindex = session->interface.index;
-		session->soft = shared->interfaces[i].soft;
-	}
-	pthread_mutex_unlock(&shared->lock);
-	return rc;
-}
-
-static int open_queue_pair(struct session *session)
-{
-	const struct exchange_offer *offer = &session->stream->offer;
-	struct responder_config *config = &session->config;
-	struct {
-		uint64_t address;
-		uint32_t rkey;
-	} random;
-
-	if (getrandom(&random, sizeof(random), 0) < 0)
-		return error_set(session->error, errno, "no random numbers: %s", strerror(errno));
-	config->peer_qpn = offer->qpn;
-	config->psn = offer->psn;
-	memcpy(config->ip, session->interface.ip, 16);
-	memcpy(config->peer_ip, offer->ip, 16);
-	config->uc = offer->uc;
-	config->immediate = offer->immediate;
-	config->pmtu = offer->pmtu;
-	/* Like a user space address: page-aligned, below 2^47, so that no slot wraps. */
-	config->address = random.address >> 17 & ~(uint64_t)(PAGE - 1);
-	config->rkey = random.rkey;
-	config->memory = session->memory;
-	config->credits = session->options->credits;
-	config->rnr_timer = session->options->rnr_timer;
-	return soft_open(session->soft, config, &session->soft_stream, session->error);
-}
-
-static int send_answer(struct session *session)
-{
-	struct exchange_answer answer = {
-		.qpn = session->config.qpn,
-		.pmtu = session->config.pmtu,
-		.rkey = session->config.rkey,
-		.address = session->config.address,
-		.slot_size = session->config.slot_size,
-		.slot_count = session->config.slot_count,
-	};
-
-	if (getrandom(&answer.psn, sizeof(answer.psn), 0) < 0)
-		return error_set(session->error, errno, "no random numbers: %s", strerror(errno));
-	answer.psn &= ROCE_PSN_MASK;
-	memcpy(answer.ip, session->interface.ip, 16);
-	return exchange_send_answer(session->stream->connection, &answer, session->error);
-}
-
-/* Waits for the connection, the responder and the end: what of them is ready, or -errno. */
+/* Waits for the connection, the receiver and the end: what of them is ready, or -errno. */
 enum { READY_CONNECTION = 1, READY_MESSAGES = 2 };
 
-static int wait_session(struct session *session, bool connection, int timeout_ms)
+static int wait_session(struct recv_session *session, bool connection, int timeout_ms)
 {
 	struct pollfd fds[3] = {
 		{ .fd = session->shared->stop, .events = POLLIN },
-		{ .fd = session->soft_stream ? soft_event(session->soft_stream) : -1,
+		{ .fd = session->stream->qp_error ? -1 : session->receiver->event(session),
 		  .events = POLLIN },
 		{ .fd = connection ? session->stream->connection : -1, .events = POLLIN },
 	};
-	uint64_t count;
 
 	while (poll(fds, 3, timeout_ms) < 0)
 		if (errno != EINTR)
@@ -197,12 +91,10 @@ static int wait_session(struct session *session, bool connection, int timeout_ms
 					 strerror(errno));
 	if (fds[0].revents)
 		return error_set(session->error, EINTR, "the receiver was interrupted");
-	if (fds[1].revents && read(fds[1].fd, &count, sizeof(count)) < 0)
-		fds[1].revents = 0;
 	return (fds[1].revents ? READY_MESSAGES : 0) | (fds[2].revents ? READY_CONNECTION : 0);
 }
 
-static int delay_reader(struct session *session)
+static int delay_reader(struct recv_session *session)
 {
 	uint64_t delay = session->options->reader_delay_ns;
 	struct pollfd stop = { .fd = session->shared->stop, .events = POLLIN };
@@ -216,107 +108,167 @@ static int delay_reader(struct session *session)
 	return 0;
 }
 
-/* RC numbers its messages without a gap, UC loses some. */
-static int check_message(struct session *session, const struct responder_message *message)
+/* RC numbers its messages without a gap, UC loses some and may deliver one late. */
+static int check_message(struct recv_session *session, const struct receiver_message *message)
 {
+	struct recv_stream *stream = session->stream;
 	bool first = !session->written;
 
-	if (message->length > session->config.slot_size)
+	if (message->length > session->answer.slot_size) {
+		stream->long_messages++;
 		return error_set(session->error, EMSGSIZE,
 				 "message %" PRIu64 " of %u bytes is longer than its slot of "
 				 "%" PRIu64,
-				 message->number, message->length, session->config.slot_size);
-	if (!first && message->number != session->next_number && !session->config.uc)
+				 message->number, message->length, session->answer.slot_size);
+	}
+	if (!first && message->number != session->next_number && !stream->offer.uc)
 		return error_set(session->error, EPROTO,
 				 "the immediate of a message is %u where %u was expected: the "
 				 "sender must number its messages",
 				 (uint32_t)message->number, (uint32_t)session->next_number);
-	if (!first && message->number > session->next_number)
-		session->stream->lost_messages += message->number - session->next_number;
+	if (!first && message->number < session->next_number) {
+		stream->lost_messages -= stream->lost_messages > 0;
+		return 0;
+	}
+	if (!first)
+		stream->lost_messages += message->number - session->next_number;
 	session->next_number = message->number + 1;
 	return 0;
 }
 
-static int write_message(struct session *session, uint64_t n)
+static int write_message(struct recv_session *session, const struct receiver_message *message)
 {
-	struct responder_message message =
-		responder_reader_message(soft_qp(session->soft_stream), n);
-	int rc = check_message(session, &message);
+	int rc = check_message(session, message);
 
 	if (!rc)
 		rc = recv_output_write(&session->output,
-				       session->memory + message.slot * session->config.slot_size,
-				       message.length, session->shared->stop, session->error);
+				       session->memory.bytes +
+					       message->slot * session->answer.slot_size,
+				       message->length, session->shared->stop, session->error);
 	if (!rc)
 		rc = delay_reader(session);
 	return rc;
 }
 
-/* Writes what is complete and releases its slots one by one. */
-static int write_messages(struct session *session)
+/*
+ * UC has no back-pressure: when a message that goes to the same slot has come, or must have been
+ * sent, before this one was written out, what was written may be of either.
+ */
+static void check_overrun(struct recv_session *session, const struct receiver_message *message,
+			  uint64_t completed)
 {
-	struct responder_qp *qp = soft_qp(session->soft_stream);
+	struct receiver_message newest = session->receiver->message(session, completed - 1);
 
-	while (session->written != responder_reader_completed(qp)) {
-		int rc = write_message(session, session->written);
+	if (newest.number > message->number &&
+	    newest.number - message->number >= session->answer.slot_count)
+		session->stream->overruns++;
+}
+
+/* Writes what is complete and releases its slots one by one. */
+static int write_messages(struct recv_session *session)
+{
+	const struct recv_receiver *receiver = session->receiver;
+	uint64_t completed;
+	int failure = receiver->collect(session, &completed);
+
+	while (session->written != completed) {
+		struct receiver_message message = receiver->message(session, session->written);
+		int rc = write_message(session, &message);
 
 		if (rc)
 			return rc;
-		responder_reader_release(qp, ++session->written);
+		failure = receiver->collect(session, &completed);
+		check_overrun(session, &message, completed);
+		receiver->release(session, ++session->written);
 	}
-	return 0;
+	return failure;
+}
+
+/*
+ * Nobody saw them, so the lengths follow from the sender's count: all messages but the last are of
+ * the offered size.
+ */
+static int write_told_messages(struct recv_session *session)
+{
+	struct recv_stream *stream = session->stream;
+	uint64_t messages = stream->done.messages, left = stream->done.bytes;
+	uint64_t size = stream->offer.message_size;
+	int rc = 0;
+
+	if (messages && (left > messages * size || (messages > 1 && left <= (messages - 1) * size)))
+		return error_set(session->error, EPROTO,
+				 "%" PRIu64 " messages of up to %" PRIu64 " bytes with %" PRIu64
+				 " bytes in all cannot be told apart without immediates: send with "
+				 "--immediate on",
+				 messages, size, left);
+	for (uint64_t n = 0; n < messages && !rc; n++) {
+		uint64_t length = n + 1 < messages ? size : left;
+
+		rc = recv_output_write(&session->output,
+				       session->memory.bytes + n * session->answer.slot_size,
+				       length, session->shared->stop, session->error);
+		left -= length;
+	}
+	return rc;
 }
 
 /*
  * Without immediates nothing holds the sender back, so a slot counts only when the sender is done,
  * and only when none was used twice.
  */
-static int write_plain_messages(struct session *session)
+static int write_plain_messages(struct recv_session *session)
 {
-	uint64_t completed = responder_reader_completed(soft_qp(session->soft_stream));
+	const struct recv_receiver *receiver = session->receiver;
+	uint64_t messages = session->stream->done.messages;
+	int rc = receiver->sees_plain_writes ? receiver->collect(session, &messages) : 0;
 
-	if (session->output.fd >= 0 && completed > session->config.slot_count)
+	if (rc)
+		return rc;
+	if (session->output.fd >= 0 && messages > session->answer.slot_count)
 		return error_set(session->error, EOVERFLOW,
 				 "%" PRIu64 " messages went into %u slots without immediates, so "
 				 "overwritten ones cannot be told: send with --immediate, or "
 				 "receive with more --slots",
-				 completed, session->config.slot_count);
-	return completed > session->config.slot_count ? 0 : write_messages(session);
+				 messages, session->answer.slot_count);
+	if (messages > session->answer.slot_count)
+		return 0;
+	return receiver->sees_plain_writes ? write_messages(session) : write_told_messages(session);
 }
 
-/* The sender says how much it was. Frames that overtook each other or were delayed may still come.
- */
-static int finish(struct session *session)
+/* Frames that overtook each other or were delayed may still come after the sender's last word. */
+static int await_messages(struct recv_session *session)
 {
 	struct recv_stream *stream = session->stream;
-	struct exchange_count received;
 	double until = now_seconds() + STRAGGLERS_MS * 1e-3;
-	int rc = exchange_read_done(stream->connection, &stream->done, DONE_TIMEOUT_MS,
-				    session->error);
+	int rc;
 
-	if (rc)
-		return rc;
 	for (;;) {
 		double left = until - now_seconds();
 
-		rc = session->config.immediate ? write_messages(session) : 0;
-		soft_report(session->soft, session->soft_stream, &stream->report);
-		if (rc || stream->report.counters.messages >= stream->done.messages || left <= 0)
-			break;
+		rc = stream->offer.immediate ? write_messages(session) : 0;
+		session->receiver->report(session);
+		if (rc || stream->messages >= stream->done.messages || left <= 0)
+			return rc;
 		rc = wait_session(session, false, (int)(left * 1e3) + 1);
 		if (rc < 0)
-			break;
+			return rc;
+		if (rc && !stream->offer.immediate) {
+			uint64_t ignored;
+
+			rc = session->receiver->collect(session, &ignored);
+			if (rc)
+				return rc;
+		}
 	}
-	if (rc < 0)
-		return rc;
-	rc = session->config.immediate ? write_messages(session) : write_plain_messages(session);
-	if (!rc)
-		rc = recv_output_close(&session->output, session->error);
-	if (rc)
-		return rc;
-	received.messages = stream->report.counters.messages;
-	received.bytes = stream->report.counters.bytes;
-	rc = exchange_send_received(stream->connection, &received, session->error);
+}
+
+/* Tells the sender what has arrived, and both what is missing. */
+static int settle(struct recv_session *session)
+{
+	struct recv_stream *stream = session->stream;
+	struct exchange_count received = { .messages = stream->messages, .bytes = stream->bytes };
+	int rc = exchange_send_received(stream->connection, &received, session->error);
+
 	if (rc)
 		return rc;
 	session->settled = true;
@@ -329,7 +281,50 @@ static int finish(struct session *session)
 	return 0;
 }
 
-static int prepare(struct session *session)
+/* The sender says how much it was. */
+static int finish(struct recv_session *session)
+{
+	struct recv_stream *stream = session->stream;
+	bool seen = stream->offer.immediate || session->receiver->sees_plain_writes;
+	int rc = exchange_read_done(stream->connection, &stream->done, DONE_TIMEOUT_MS,
+				    session->error);
+
+	if (!rc && seen)
+		rc = await_messages(session);
+	if (!rc && !seen) {
+		stream->messages = stream->done.messages;
+		stream->bytes = stream->done.bytes;
+	}
+	if (!rc && !stream->offer.immediate)
+		rc = write_plain_messages(session);
+	if (!rc)
+		rc = recv_output_close(&session->output, session->error);
+	if (!rc && stream->overruns)
+		rc = error_set(session->error, EOVERFLOW,
+			       "the slots of %" PRIu64 " messages were used again before they were "
+			       "written out; UC does not wait for the reader: receive with more "
+			       "--slots, or send with a lower --rate",
+			       stream->overruns);
+	return rc ? rc : settle(session);
+}
+
+/* The sender learns of it by a NAK or by silence, and its account tells more than ours. */
+static int lose_queue_pair(struct recv_session *session, int failure)
+{
+	struct error own = *session->error;
+	int ready = wait_session(session, true, ACCOUNT_MS);
+	struct exchange_count ignored;
+
+	if (ready < 0)
+		return ready;
+	if (ready && exchange_read_done(session->stream->connection, &ignored, DONE_TIMEOUT_MS,
+					session->error))
+		return failure;
+	*session->error = own;
+	return failure;
+}
+
+static int prepare(struct recv_session *session)
 {
 	struct recv_stream *stream = session->stream;
 	int rc = wait_session(session, true, OFFER_TIMEOUT_MS);
@@ -338,31 +333,29 @@ static int prepare(struct session *session)
 		rc = exchange_read_offer(stream->connection, &stream->offer, OFFER_TIMEOUT_MS,
 					 session->error);
 	if (!rc)
-		rc = recv_interface_find(&session->interface, stream->connection, session->error);
-	if (!rc)
-		rc = check_mtu(session);
+		rc = check_offer(session);
 	if (!rc)
 		rc = reserve_memory(session);
-	if (!rc)
-		rc = find_soft(session);
 	if (!rc)
 		rc = recv_output_open(&session->output, session->options->output,
 				      stream->offer.name, session->shared->stop, session->error);
 	if (!rc)
-		rc = open_queue_pair(session);
+		rc = session->receiver->open(session);
+	session->open = !rc;
 	return rc;
 }
 
-static int serve(struct session *session)
+static int serve(struct recv_session *session)
 {
+	struct recv_stream *stream = session->stream;
 	int rc = prepare(session);
+	uint64_t ignored;
 
-	if (rc)
+	if (!rc)
+		rc = exchange_send_answer(stream->connection, &session->answer, session->error);
+	if (rc < 0)
 		return rc;
-	rc = send_answer(session);
-	if (rc)
-		return rc;
-	session->stream->started = true;
+	stream->started = true;
 	for (;;) {
 		int ready = wait_session(session, true, -1);
 
@@ -370,24 +363,25 @@ static int serve(struct session *session)
 			return ready;
 		if (ready & READY_CONNECTION)
 			return finish(session);
-		rc = session->config.immediate ? write_messages(session) : 0;
+		rc = stream->offer.immediate ? write_messages(session)
+					     : session->receiver->collect(session, &ignored);
 		if (rc)
-			return rc;
+			return stream->qp_error ? lose_queue_pair(session, rc) : rc;
 	}
 }
 
-static void clean_up(struct session *session)
+static void clean_up(struct recv_session *session)
 {
 	struct error ignored;
 
-	if (session->soft_stream) {
-		soft_report(session->soft, session->soft_stream, &session->stream->report);
-		soft_close(session->soft, session->soft_stream);
+	if (session->open) {
+		session->receiver->report(session);
+		session->receiver->close(session);
 	}
 	recv_output_close(&session->output, &ignored);
-	free(session->memory);
+	receiver_memory_close(&session->memory);
 	pthread_mutex_lock(&session->shared->lock);
-	session->shared->memory_used -= session->memory_size;
+	session->shared->memory_used -= session->memory_reserved;
 	pthread_mutex_unlock(&session->shared->lock);
 	close(session->stream->connection);
 }
@@ -408,14 +402,30 @@ static void await_sender_end(int connection)
 			return;
 }
 
+/* A sender that only went away may have done so because the queue pair failed. */
+static void name_failure(struct recv_session *session)
+{
+	struct error *told = session->error, own;
+	size_t used = strlen(told->text);
+	uint64_t ignored;
+
+	session->receiver->report(session);
+	session->error = &own;
+	if (session->receiver->collect(session, &ignored) && !strstr(told->text, own.text))
+		snprintf(told->text + used, sizeof(told->text) - used, "; %s", own.text);
+	session->error = told;
+}
+
 static void *stream_thread(void *context)
 {
 	struct recv_stream *stream = context;
-	struct session session = {
+	struct recv_session session = {
 		.stream = stream,
 		.shared = stream->shared,
 		.options = &stream->shared->options,
 		.error = &stream->error,
+		.receiver =
+			stream->shared->options.soft ? &recv_soft_receiver : &recv_verbs_receiver,
 		.output = { .fd = -1 },
 	};
 	double start = now_seconds();
@@ -426,6 +436,8 @@ static void *stream_thread(void *context)
 		exchange_send_error(stream->connection, stream->error.text);
 	if (rc && stream->started)
 		await_sender_end(stream->connection);
+	if (rc && session.open)
+		name_failure(&session);
 	stream->complete = !rc;
 	stream->seconds = now_seconds() - start;
 	clean_up(&session);

@@ -56,22 +56,23 @@ static int resolve(struct sender *sender, char host[INET_ADDRSTRLEN], struct err
 static int choose_pmtu(struct sender *sender, struct error *error)
 {
 	uint32_t wanted = sender->options->pmtu, mtu = sender->route.mtu, pmtu = 4096;
+	uint32_t overhead = framer_ip_overhead(!framer_is_ipv4(sender->remote_ip));
 	struct utsname system;
 
 	uname(&system);
 	if (!wanted)
-		while (pmtu > 256 && (pmtu + FRAMER_IP_OVERHEAD > mtu ||
-				      sender_check_kernel(system.release, pmtu, error)))
+		while (pmtu > 256 &&
+		       (pmtu + overhead > mtu || sender_check_kernel(system.release, pmtu, error)))
 			pmtu /= 2;
 	else
 		pmtu = wanted;
-	if (pmtu + FRAMER_IP_OVERHEAD > mtu)
+	if (pmtu + overhead > mtu)
 		return error_set(
 			error, EMSGSIZE,
-			"PMTU %u needs an MTU of %zu on %s, found %u: raise it (ip link set %s "
-			"mtu %zu) or choose a smaller --pmtu",
-			pmtu, (size_t)pmtu + FRAMER_IP_OVERHEAD, sender->route.interface, mtu,
-			sender->route.interface, (size_t)pmtu + FRAMER_IP_OVERHEAD);
+			"PMTU %u needs an MTU of %u on %s, found %u: raise it (ip link set %s "
+			"mtu %u) or choose a smaller --pmtu",
+			pmtu, pmtu + overhead, sender->route.interface, mtu,
+			sender->route.interface, pmtu + overhead);
 	sender->pmtu = pmtu;
 	return sender_check_kernel(system.release, pmtu, error);
 }

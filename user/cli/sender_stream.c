@@ -82,8 +82,8 @@ static int add_queue_pair(struct sender *sender, const struct sender_stream *str
 
 	memcpy(qp.framer.local_mac, sender->route.local_mac, 6);
 	memcpy(qp.framer.remote_mac, sender->route.remote_mac, 6);
-	memcpy(qp.framer.local_ip, sender->route.local_ip + 12, 4);
-	memcpy(qp.framer.remote_ip, sender->remote_ip + 12, 4);
+	memcpy(qp.framer.local_ip, sender->route.local_ip, 16);
+	memcpy(qp.framer.remote_ip, sender->remote_ip, 16);
 	return worker_add(&sender->worker, &qp, source_ring_of(stream->source),
 			  sender->route.local_ip, sender->remote_ip, error);
 }

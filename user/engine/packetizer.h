@@ -2,9 +2,15 @@
 /*
  * Packetizer: cuts a message into PMTU packets, and writes BTH, RETH and ImmDt before the payload.
  *
- * Message mode: the length is declared when the message starts; one RETH in the first packet.
- * Payload that ends early is filled with zeros to that length. Target memory is a ring of equal
- * slots: message k goes to slot k mod slot_count, its immediate is the low 32 bits of k.
+ * Message mode: First, Middle…, Last, or Only, with one RETH; the length is declared when the
+ * message starts, and payload that ends early is filled with zeros to that length. Packet mode:
+ * every packet is a Write Only with its own RETH; the length need not be known. When the end
+ * becomes known only after a full packet has left, a Write Only of length 0 ends the message.
+ * Record: a Write Only of 64 bytes to the end of the slot (<xdp2roce/xdp2roce.h>) ends the message,
+ * in both modes. The packet that ends the message carries the immediate, if there are immediates.
+ *
+ * Target memory is a ring of equal slots: message k goes to slot k mod slot_count, its immediate is
+ * the low 32 bits of k.
  */
 #ifndef USER_ENGINE_PACKETIZER_H
 #define USER_ENGINE_PACKETIZER_H
@@ -20,15 +26,20 @@ struct packetizer {
 	uint64_t remote_address;
 	uint64_t slot_size; /* bytes */
 	uint32_t slot_count;
-	bool immediate; /* every message ends with an immediate */
-	bool uc;        /* Unreliable Connection, else Reliable Connection */
+	uint32_t stream;  /* in the record */
+	bool immediate;   /* every message ends with an immediate */
+	bool uc;          /* Unreliable Connection, else Reliable Connection */
+	bool packet_mode; /* else message mode */
+	bool record;      /* every message ends with a record */
 
 	/* The current message. */
 	uint64_t message; /* its number k, counted from 0 */
-	uint32_t length;  /* declared bytes */
+	uint64_t tai_ns;  /* for its record */
+	uint32_t length;  /* declared bytes; in packet mode the most that it can have */
 	uint32_t built;   /* bytes that are in packets */
+	uint32_t crc;     /* CRC-32C of what is in packets, not yet inverted */
 	bool in_message;
-	bool first; /* the next packet is the message's first */
+	bool first; /* nothing of it is built */
 
 	/* Its payload: built … available may be read. */
 	const uint8_t *payload;
@@ -36,28 +47,33 @@ struct packetizer {
 	bool ended; /* available is final */
 };
 
+/* What the next packet will be. */
+struct packet_plan {
+	uint32_t length; /* of its payload, bytes */
+	bool first;      /* begins a write: First or Only, with RETH */
+	bool last;       /* ends a write: Last or Only */
+	bool consumes; /* the write that it belongs to takes a receive: it ends with an immediate */
+	bool record;   /* it is the record */
+	bool end;      /* it ends the message */
+};
+
 /* A packet as it lies in its slot, before the framer completes it. */
 struct packet {
 	uint8_t *transport;     /* BTH */
 	uint32_t transport_len; /* BTH to pad, bytes */
-	uint32_t payload;       /* bytes, pad not counted */
-	bool last;              /* of its message */
 };
 
-/* Starts message k + 1 with this many bytes; none may be open. */
+/* Starts message k with this many bytes; none may be open. */
 void packetizer_start(struct packetizer *packetizer, uint32_t length);
 
-/* Can the next packet be built from what is available? */
-bool packetizer_ready(const struct packetizer *packetizer);
-
-/* Is the next packet the last one of its message? */
-bool packetizer_at_last(const struct packetizer *packetizer);
+/* The next packet of the open message. False while the payload for it is not there. */
+bool packetizer_plan(const struct packetizer *packetizer, struct packet_plan *plan);
 
 /*
- * Builds the next packet into a slot; packetizer_ready and an open message are required. After the
- * last packet of a message in_message is false.
+ * Builds the packet that was planned into a slot. After the one that ends the message in_message is
+ * false, and message counts on.
  */
-struct packet packetizer_build(struct packetizer *packetizer, uint8_t *slot, uint32_t psn,
-			       bool ackreq);
+struct packet packetizer_build(struct packetizer *packetizer, const struct packet_plan *plan,
+			       uint8_t *slot, uint32_t psn, bool ackreq);
 
 #endif

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <xdp2roce/xdp2roce.h>
+
 #define ACKREQ_SPACING 16u
 #define CHUNK_MIN 2048u
 #define CHUNK_MAX 65536u
@@ -13,7 +15,7 @@
 /* Slot offsets and frame lengths are kept in 16 bits. */
 _Static_assert(FRAME_PAYLOAD + 4096 + 3 + ROCE_ICRC_LEN <= UINT16_MAX,
 	       "a frame fits a slot's fields");
-_Static_assert(FRAMER_HEADER + sizeof(struct roce_bth) + sizeof(struct roce_reth) +
+_Static_assert(FRAMER_HEADER_MAX + sizeof(struct roce_bth) + sizeof(struct roce_reth) +
 			       sizeof(struct roce_immdt) <=
 		       FRAME_PAYLOAD,
 	       "the headers fit before the payload");
@@ -37,6 +39,10 @@ static int check_target(const struct qp_config *config, struct error *error)
 		return error_set(error, EINVAL, "slot_count is %u, expected %u…%u%s",
 				 config->slot_count, fewest, SLOTS_MAX,
 				 config->immediate ? " with immediates" : "");
+	if (config->record && config->slot_size <= XDP2ROCE_RECORD_SIZE)
+		return error_set(error, EINVAL,
+				 "slot_size is %llu bytes, expected more than the %u of the record",
+				 (unsigned long long)config->slot_size, XDP2ROCE_RECORD_SIZE);
 	if (!config->slot_size ||
 	    __builtin_mul_overflow(config->slot_size, config->slot_count, &bytes) ||
 	    __builtin_add_overflow(config->remote_address, bytes - 1, &end))
@@ -57,6 +63,18 @@ static int check_frame(const struct qp_config *config, struct error *error)
 		return error_set(error, EINVAL,
 				 "UMEM chunk is %u bytes, expected a power of two from %u to %u",
 				 config->chunk, CHUNK_MIN, CHUNK_MAX);
+	if (framer_is_ipv4(framer->local_ip) != framer_is_ipv4(framer->remote_ip))
+		return error_set(error, EINVAL,
+				 "local_ip and remote_ip must both be IPv4, or both IPv6");
+	if (framer->dscp > 63 || framer->ecn > 3)
+		return error_set(error, EINVAL, "dscp is 0…63 and ecn 0…3, found dscp %u, ecn %u",
+				 framer->dscp, framer->ecn);
+	if (framer->vlan_id > FRAMER_VLAN_MAX || framer->vlan_pcp > 7)
+		return error_set(
+			error, EINVAL,
+			"vlan_id is 1…4094, or 0 for none, and vlan_pcp 0…7; found vlan_id %u, "
+			"vlan_pcp %u",
+			framer->vlan_id, framer->vlan_pcp);
 	if (!framer->ttl)
 		return error_set(error, EINVAL, "ttl is 0, expected 1…255");
 	if (framer->udp_source_port && framer->udp_source_port < ROCE_UDP_SOURCE_MIN)
@@ -119,6 +137,9 @@ int qp_open(struct qp *qp, const struct qp_config *config, uint8_t *memory, uint
 		.slot_count = config->slot_count,
 		.immediate = config->immediate,
 		.uc = config->uc,
+		.packet_mode = config->packet_mode,
+		.record = config->record,
+		.stream = config->stream,
 	};
 	credits_init(&qp->credits);
 	qp->credits.unlimited = config->uc;
@@ -127,8 +148,9 @@ int qp_open(struct qp *qp, const struct qp_config *config, uint8_t *memory, uint
 	qp->requester.retry = config->retry;
 	qp->requester.rnr_retry = config->rnr_retry;
 
-	qp->message_limit =
-		config->slot_size < ROCE_MAX_MESSAGE ? config->slot_size : ROCE_MAX_MESSAGE;
+	qp->message_limit = config->slot_size - (config->record ? XDP2ROCE_RECORD_SIZE : 0);
+	if (qp->message_limit > ROCE_MAX_MESSAGE)
+		qp->message_limit = ROCE_MAX_MESSAGE;
 	qp->chunk = config->chunk;
 	qp->ackreq_spacing = config->ring / 4 < ACKREQ_SPACING ? config->ring / 4 : ACKREQ_SPACING;
 	qp->wait = QP_WAIT_NOTHING;
@@ -172,7 +194,9 @@ void qp_payload(struct qp *qp, const uint8_t *payload, uint64_t available, bool 
 		return;
 	if (available > packetizer->length)
 		available = packetizer->length;
-	if (ended && !packetizer->ended && available < packetizer->length)
+	/* In packet mode the end is wherever the source says. */
+	if (ended && !packetizer->ended && available < packetizer->length &&
+	    !packetizer->packet_mode)
 		qp->counters.short_messages++;
 	packetizer->payload = payload;
 	packetizer->available = (uint32_t)available;
@@ -209,34 +233,32 @@ static bool held_by_clamp(struct qp *qp)
 	return false;
 }
 
-/* Why no new packet can be built, or QP_FRAME when one can. */
-static enum qp_wait new_packet_wait(struct qp *qp)
+/* Why no new packet can be built, or QP_FRAME when the one in plan can. */
+static enum qp_wait plan_packet(struct qp *qp, struct packet_plan *plan)
 {
-	const struct packetizer *packetizer = &qp->packetizer;
-
-	if (!packetizer->in_message)
+	if (!qp->packetizer.in_message)
 		return QP_WAIT_NOTHING;
-	if (!packetizer_ready(packetizer))
+	if (!packetizer_plan(&qp->packetizer, plan))
 		return QP_WAIT_SOURCE;
 	if (!retransmission_has_room(&qp->ring))
 		return QP_WAIT_WINDOW;
-	if (packetizer->first ? !credits_allow(&qp->credits, packetizer->immediate)
-			      : held_by_clamp(qp))
+	if (plan->first ? !credits_allow(&qp->credits, plan->consumes) : held_by_clamp(qp))
 		return QP_WAIT_CREDIT;
 	return QP_FRAME;
 }
 
 /* AckReq is decided when the packet is built, and never changes: a replay is the same bytes. */
-static bool wants_ackreq(const struct qp *qp)
+static bool wants_ackreq(const struct qp *qp, const struct packet_plan *plan)
 {
 	if (qp->packetizer.uc)
 		return false;
-	return qp->clamped || packetizer_at_last(&qp->packetizer) ||
+	/* In packet mode every packet is an Only: there the end of the message stands for it. */
+	return qp->clamped || (qp->packetizer.packet_mode ? plan->end : plan->last) ||
 	       qp->since_ackreq + 1 >= qp->ackreq_spacing ||
 	       retransmission_in_flight(&qp->ring) + 1 == qp->ring.size;
 }
 
-static void build(struct qp *qp)
+static void build(struct qp *qp, const struct packet_plan *plan)
 {
 	struct retransmission *ring = &qp->ring;
 	struct slot *slot = retransmission_slot(ring, ring->next);
@@ -244,18 +266,18 @@ static void build(struct qp *qp)
 	struct packet packet;
 	bool ackreq;
 
-	if (qp->packetizer.first) {
-		qp->clamped = credits_take(&qp->credits, qp->packetizer.immediate);
+	if (plan->first) {
+		qp->clamped = credits_take(&qp->credits, plan->consumes);
 		qp->clamped_psn = ring->next;
 	}
-	ackreq = wants_ackreq(qp);
-	packet = packetizer_build(&qp->packetizer, bytes, ring->next, ackreq);
+	ackreq = wants_ackreq(qp, plan);
+	packet = packetizer_build(&qp->packetizer, plan, bytes, ring->next, ackreq);
 	*slot = (struct slot){
-		.start = (uint16_t)(packet.transport - FRAMER_HEADER - bytes),
+		.start = (uint16_t)(packet.transport - qp->framer.header_len - bytes),
 		.length = (uint16_t)framer_finish(&qp->framer, packet.transport,
 						  packet.transport_len),
-		.payload = (uint16_t)packet.payload,
-		.flags = (uint8_t)((ackreq ? SLOT_ACKREQ : 0) | (packet.last ? SLOT_LAST : 0)),
+		.payload = (uint16_t)(plan->record ? 0 : plan->length),
+		.flags = (uint8_t)((ackreq ? SLOT_ACKREQ : 0) | (plan->end ? SLOT_LAST : 0)),
 	};
 	qp->since_ackreq = ackreq ? 0 : qp->since_ackreq + 1;
 	ring->next = roce_psn_add(ring->next, 1);
@@ -297,6 +319,7 @@ enum qp_wait qp_transmit(struct qp *qp, uint64_t now, struct frame *frame)
 {
 	bool replay = retransmission_replaying(&qp->ring);
 	enum qp_wait wait = QP_FRAME;
+	struct packet_plan plan;
 	uint32_t end;
 
 	if (!qp->open || qp->requester.error.failure)
@@ -304,11 +327,11 @@ enum qp_wait qp_transmit(struct qp *qp, uint64_t now, struct frame *frame)
 	if (!requester_may_send(&qp->requester, &end))
 		return wait_for(qp, now, qp->requester.waiting ? QP_WAIT_RNR : QP_WAIT_WINDOW);
 	if (!replay)
-		wait = new_packet_wait(qp);
+		wait = plan_packet(qp, &plan);
 	if (wait != QP_FRAME)
 		return wait_for(qp, now, wait);
 	if (!replay)
-		build(qp);
+		build(qp, &plan);
 	submit(qp, now, frame, replay);
 	return wait_for(qp, now, QP_FRAME);
 }

@@ -46,6 +46,9 @@ struct qp_config {
 	uint32_t pmtu;       /* 256, 512, 1024, 2048, 4096 */
 	bool immediate;
 	bool uc;              /* Unreliable Connection: no answers, no retransmission, no credits */
+	bool packet_mode;     /* segmentation: packet, else message; see packetizer.h */
+	bool record;          /* every message ends with a record; slot_size is at least 65 bytes */
+	uint32_t stream;      /* in the record */
 	uint32_t ring;        /* packets, a power of two, 16…32768 */
 	uint64_t ack_timeout; /* ns, at most 4.096 µs · 2^31; 0: none */
 	uint32_t retry;       /* 0…7 */
@@ -125,6 +128,12 @@ static inline bool qp_message_open(const struct qp *qp)
  * the target slot or 2^31 bytes: refused, never cut; -ENOTCONN in error or reset.
  */
 int qp_message(struct qp *qp, uint64_t length);
+
+/* CLOCK_TAI, ns, for the record of the message that was started last. */
+static inline void qp_stamp(struct qp *qp, uint64_t tai_ns)
+{
+	qp->packetizer.tai_ns = tai_ns;
+}
 
 /*
  * The open message's payload: `available` bytes of it can be read at payload, which stays valid

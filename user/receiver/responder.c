@@ -30,9 +30,9 @@ struct responder_qp {
 	uint64_t next_number; /* the number that the next message should have */
 	uint64_t withheld_until_ns;
 	struct responder_counters counters;
-	struct responder_message *messages; /* the n-th completion is at n mod slot_count */
-	_Atomic uint64_t completed;         /* written by the frame thread */
-	_Atomic uint64_t released;          /* written by the reader */
+	struct receiver_message *messages; /* the n-th completion is at n mod slot_count */
+	_Atomic uint64_t completed;        /* written by the frame thread */
+	_Atomic uint64_t released;         /* written by the reader */
 };
 
 struct responder {
@@ -232,7 +232,7 @@ static void complete(struct responder_qp *qp, const struct request *request)
 	/* The immediate is the low half of a number that does not wrap. */
 	if (request->immediate)
 		number += (uint64_t)(int64_t)(int32_t)(request->immediate_value - (uint32_t)number);
-	qp->messages[n % qp->config.slot_count] = (struct responder_message){
+	qp->messages[n % qp->config.slot_count] = (struct receiver_message){
 		.number = number,
 		.slot = (uint32_t)(number % qp->config.slot_count),
 		.length = qp->message_length,
@@ -439,7 +439,7 @@ uint64_t responder_reader_completed(const struct responder_qp *qp)
 	return atomic_load_explicit(&qp->completed, memory_order_acquire);
 }
 
-struct responder_message responder_reader_message(const struct responder_qp *qp, uint64_t n)
+struct receiver_message responder_reader_message(const struct responder_qp *qp, uint64_t n)
 {
 	return qp->messages[n % qp->config.slot_count];
 }

@@ -22,6 +22,7 @@
 
 #include <xdp2roce/error.h>
 
+#include "message.h"
 #include "responder_frame.h"
 
 #define RESPONDER_CREDITS_POSTED 0xFF /* advertise the receives that are really posted */
@@ -67,13 +68,6 @@ struct responder_counters {
 	uint64_t dropped;    /* UC: frames of messages that were given up */
 };
 
-/* A message that is whole. Its payload starts at its slot. */
-struct responder_message {
-	uint64_t number; /* the immediate, extended to 64 bits; without immediates a count */
-	uint32_t slot;   /* number mod slot_count */
-	uint32_t length; /* bytes; may exceed the slot size, which is the peer's mistake */
-};
-
 /* Room for qps queue pairs. */
 int responder_create(struct responder **responder, uint32_t qps, struct error *error);
 void responder_destroy(struct responder *responder); /* closes what is open; NULL is fine */
@@ -104,7 +98,7 @@ uint64_t responder_reader_completed(const struct responder_qp *qp);
  * The n-th of them, n from 0. With immediates any that is not released; without, any of the last
  * slot_count, while no further frame arrives.
  */
-struct responder_message responder_reader_message(const struct responder_qp *qp, uint64_t n);
+struct receiver_message responder_reader_message(const struct responder_qp *qp, uint64_t n);
 /* The reader is done with every message before the n-th: as many receives may be posted again. */
 void responder_reader_release(struct responder_qp *qp, uint64_t n);
 
