@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs a test file: every function test_…(guest) of a module, in one guest, as TAP.
 
-A function with the attribute `cases`, a list of tuples, is run once with each as further arguments."""
+A function with the attribute `cases`, a list of tuples, is run once with each as further
+arguments."""
 import os
 import re
 import sys

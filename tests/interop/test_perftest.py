@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Debian's own ib_write_bw, ibv_rc_pingpong and ibv_uc_pingpong, unmodified, as receivers of `xdp2roce send
---connect`. Prints TAP; exit status 77 where no guest can run."""
+"""Debian's own ib_write_bw, ibv_rc_pingpong and ibv_uc_pingpong, unmodified, as receivers of
+`xdp2roce send --connect`. Prints TAP; exit status 77 where no guest can run."""
 import json
 import os
 import re
@@ -52,8 +52,8 @@ def ib_write_bw(guest, *options):
 class Sender:
     def __init__(self, guest, scheme, *options):
         # 67 ms, the default, is too short for an emulated guest.
-        command = [PROGRAM, "send", "--connect", "%s://%s" % (scheme, guest.ADDRESS), "--ack-timeout",
-                   "1s", "--json", *options]
+        command = [PROGRAM, "send", "--connect", "%s://%s" % (scheme, guest.ADDRESS),
+                   "--ack-timeout", "1s", "--json", *options]
         self.process = subprocess.Popen(["ip", "netns", "exec", guest.namespace, *command],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
@@ -137,7 +137,8 @@ def test_files_are_streams(guest):
        (3, 2, r"more queue pairs \(-q\) than the 2 streams here"))
 def test_queue_pairs_of_server_and_sender(guest, pairs, streams, sentence):
     with ib_write_bw(guest, "-q", str(pairs)) as server:
-        sender = send(guest, "--pattern", "--streams", str(streams), "--message-size", "4KiB", status=1)
+        sender = send(guest, "--pattern", "--streams", str(streams), "--message-size", "4KiB",
+                      status=1)
         check(re.search(sentence, sender.stderr), sender.stderr)
         check(server.end()[0] != 0)
 
@@ -152,8 +153,8 @@ def test_messages_beyond_the_server_s_memory(guest):
 
 def test_server_that_is_killed(guest):
     with ib_write_bw(guest, "-s", "65536") as server:
-        sender = Sender(guest, "perftest", "--pattern", "--message-size", "64KiB", "--messages", "100000",
-                        "--retry", "2")
+        sender = Sender(guest, "perftest", "--pattern", "--message-size", "64KiB",
+                        "--messages", "100000", "--retry", "2")
         time.sleep(4)
         server.kill()
         sender.end(1)

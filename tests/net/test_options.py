@@ -86,7 +86,8 @@ def test_send_connect(rig):
 @each("perftest", "pingpong")
 def test_send_connect_to_nobody(rig, scheme):
     source = ("--pattern",) if scheme == "perftest" else ()
-    sender = rig.start(rig.tx, PROGRAM, "send", "--connect", "%s://%s:1234" % (scheme, RX_IP), *source)
+    sender = rig.start(rig.tx, PROGRAM, "send", "--connect", "%s://%s:1234" % (scheme, RX_IP),
+                       *source)
     sentence(sender, "nothing listens at 192.0.2.2:1234", "ib_write_bw|ibv_rc_pingpong")
     rig.check_no_program()
 

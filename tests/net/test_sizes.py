@@ -88,8 +88,8 @@ def pattern(seed, length):
 
 def test_streams_of_the_pattern(rig):
     receiver = rig.recv("--streams", 3, "--output", rig.make_directory("out"))
-    sender = rig.start(rig.tx, PROGRAM, "send", "--connect", "xdp2roce://" + RX_IP, "--json", "--quiet",
-                       "--pattern", "--streams", "3", "--seed", "7", "--messages", "2",
+    sender = rig.start(rig.tx, PROGRAM, "send", "--connect", "xdp2roce://" + RX_IP, "--json",
+                       "--quiet", "--pattern", "--streams", "3", "--seed", "7", "--messages", "2",
                        "--message-size", "5001")
     check_equal(sender.finish(30), 0, "exit status of the sender (%s)" % sender.stderr)
     check_equal(receiver.finish(30), 0, "exit status of the receiver (%s)" % receiver.stderr)

@@ -213,10 +213,11 @@ void sender_stop(struct sender *sender)
 
 void sender_close(struct sender *sender)
 {
+	if (!sender->streams)
+		return;
 	if (sender->worker_open)
 		worker_close(&sender->worker);
-	if (sender->streams)
-		sender->options->peer->close(sender);
+	sender->options->peer->close(sender);
 	for (uint32_t i = 0; i < sender->stream_count; i++) {
 		struct error ignored;
 
