@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Receivers that hold the sender back: slots, credits, RNR NAKs. No byte is overwritten."""
+import os
+
 from cases import each, limit
 from rig import check, check_equal, payload, sentence
 
@@ -70,6 +72,19 @@ def check_waits(frames, seconds):
             waited = frame.time - refused.pop(frame.psn)
             check(waited >= seconds - CLOCK, "PSN %d came again too early" % frame.psn, waited, seconds)
     check(not refused, "refused and never sent again", refused)
+
+
+def test_waiting_costs_no_processor_time(rig):
+    """Everything is handed over, and the receiver asks to come back in 655 ms, twice."""
+    receiver = rig.recv("--faults", "withhold=1s:1", "--rnr-timer", 0)
+    sender = rig.send("--pmtu", PMTU, "--message-size", SIZE,
+                      rig.file("data.bin", payload(SIZE * 3)))
+    before = os.times()
+    sent, received = rig.finish(sender, receiver)
+    after = os.times()
+    check(sent["rnr_wait_ns"] > 1e9, "the receiver did not hold the sender back", sent)
+    used = sum(after[2:4]) - sum(before[2:4])
+    check(used < 0.5, "seconds of processor time that both ends used", used)
 
 
 def test_rnr_without_end(rig):
