@@ -77,7 +77,7 @@ def checksum(header):
 class Sender:
     """One stream: the TCP exchange, and frames over a packet socket."""
 
-    def __init__(self, version=4, pmtu=1024, uc=False, immediate=True, message_size=65536, vlan=None,
+    def __init__(self, version=4, pmtu=1024, uc=False, immediate=True, message_size=65536, vlan=None, segmentation="message", record=False,
                  name="stream.bin", psn=0xFFFFF0):
         self.version, self.pmtu, self.uc, self.immediate = version, pmtu, uc, immediate
         self.vlan, self.psn, self.number = vlan, psn, 0
@@ -90,7 +90,8 @@ class Sender:
         self.control = socket.create_connection((self.destination, PORT), timeout=10)
         self.reader = self.control.makefile("r")
         self.say(offer={"name": name, "ip": self.source, "qpn": self.qpn, "psn": psn,
-                        "transport": "uc" if uc else "rc", "immediate": immediate, "pmtu": pmtu,
+                        "transport": "uc" if uc else "rc", "immediate": immediate,
+                        "segmentation": segmentation, "record": record, "pmtu": pmtu,
                         "message_size": message_size})
         self.answer = self.hear("answer")
 
