@@ -134,6 +134,15 @@ static int await_messages(struct recv_session *session)
 	}
 }
 
+/* Those after the last one that came leave no gap in the numbers. */
+static void count_lost(struct recv_stream *stream)
+{
+	uint64_t arrived = stream->messages + (stream->offer.record ? stream->overruns : 0);
+
+	if (stream->offer.uc && stream->done.messages > arrived)
+		stream->lost_messages = stream->done.messages - arrived;
+}
+
 /* Nobody tells of them, and UC may deliver some yet. */
 static int await_told_messages(struct recv_session *session)
 {
@@ -194,6 +203,7 @@ static int finish(struct recv_session *session)
 		rc = session->told ? await_told_messages(session) : await_messages(session);
 	if (!rc && !stream->offer.immediate)
 		rc = recv_write_plain_messages(session);
+	count_lost(stream);
 	if (!rc)
 		rc = recv_output_close(&session->output, session->error);
 	/* With records what was overwritten is left out, and settled as lost. */
