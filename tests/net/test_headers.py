@@ -3,7 +3,8 @@
 import json
 
 from cases import each, limit, mtu
-from rig import RX_IP, RX_IP6, Skip, check, check_equal, need, payload, run, sentence
+from rig import (RX_IP, RX_IP6, TX_IP, Skip, check, check_equal, need, payload, run,
+                 sentence)
 from test_eyes import dissect, number
 from wire import requests
 
@@ -91,45 +92,50 @@ def test_dscp_ecn_ttl(rig, ip, fields):
     scapy_icrc(frames)
 
 
-def make_vlan(rig, vid):
-    """
-    The receiver is at rx0.VID. TCP reaches it through tx0.VID, by a rule; the route that the sender
-    finds is through tx0, and so its frames are untagged unless it tags them.
-    """
-    mac = json.loads(run("ip", "-j", "-n", rig.rx, "link", "show", "rx0"))[0]["address"]
-    try:
-        rig.ip(rig.rx, "link add link rx0 name rx0.%d type vlan id %d" % (vid, vid),
-               "addr del %s/24 dev rx0" % RX_IP, "addr add %s/24 dev rx0.%d" % (RX_IP, vid),
-               "link set rx0.%d up" % vid)
-        rig.ip(rig.tx, "link add link tx0 name tx0.%d type vlan id %d" % (vid, vid),
-               "link set tx0.%d up" % vid,
-               "neigh replace %s lladdr %s dev tx0" % (RX_IP, mac),
-               "route add 192.0.2.0/24 dev tx0.%d table 100" % vid,
-               "rule add ipproto tcp lookup 100")
-    except RuntimeError as error:
-        raise Skip("no VLAN interface can be made here: %s" % error) from None
-
-
-@each((5, 0), (4094, 7))
+@each((1, 0), (5, 3), (4094, 7))
 def test_vlan(rig, vid, pcp):
+    """
+    No VLAN interface is needed: the receiver's packet socket on rx0 takes tagged frames too. TCP and
+    the answers are untagged.
+    """
     need("tshark")
-    make_vlan(rig, vid)
     capture = rig.capture_roce()
     sent, received = send(rig, payload(300001), "--pmtu", 1024, "--vlan-id", vid, "--vlan-pcp", pcp,
                           "--ack-timeout", "50ms", recv=("--seed", 3, "--faults", FAULTS))
     check(received["faults"]["dropped"] > 0, "no frame was lost", received)
     frames = requests(capture.frames())
-    # rx0 sees each frame as it came, with its tag.
-    check_equal({frame.tci for frame in frames if not frame.outgoing}, {pcp << 13 | vid}, "VLAN tag")
+    check_equal({frame.tci for frame in frames}, {pcp << 13 | vid}, "VLAN tag")
     rows = dissect(rig, frames, "vlan.id", "vlan.priority", "infiniband.bth.opcode")
     check_equal({tuple(row[:2]) for row in rows}, {(str(vid), str(pcp))}, "tshark's VLAN tag")
     scapy_icrc(frames)
 
 
-def test_vlan_interface(rig):
+def make_vlan(rig, namespace, interface, vid):
+    try:
+        rig.ip(namespace, "link add link %s name vlan%d type vlan id %d" % (interface, vid, vid),
+               "link set vlan%d up" % vid)
+    except RuntimeError as error:
+        raise Skip("no VLAN interface can be made here: %s" % error) from None
+
+
+def test_vlan_to_a_vlan_interface(rig):
+    """
+    The receiver is at a VLAN interface. TCP reaches it through the sender's, by a rule; the route
+    that the sender finds is through tx0, so it has to tag its frames itself.
+    """
+    make_vlan(rig, rig.rx, "rx0", 5)
+    make_vlan(rig, rig.tx, "tx0", 5)
+    mac = json.loads(run("ip", "-j", "-n", rig.rx, "link", "show", "rx0"))[0]["address"]
+    rig.ip(rig.rx, "addr del %s/24 dev rx0" % RX_IP, "addr add %s/24 dev vlan5" % RX_IP)
+    rig.ip(rig.tx, "neigh replace %s lladdr %s dev tx0" % (RX_IP, mac),
+           "route add 192.0.2.0/24 dev vlan5 table 100", "rule add ipproto tcp lookup 100")
+    send(rig, payload(300001), "--pmtu", 1024, "--vlan-id", 5)
+
+
+def test_vlan_interfaces(rig):
     """Both ends on VLAN interfaces: tagged by the kernel, nothing to be asked for."""
-    rig.ip(rig.rx, "link add link rx0 name rx0.7 type vlan id 7", "addr del %s/24 dev rx0" % RX_IP,
-           "addr add %s/24 dev rx0.7" % RX_IP, "link set rx0.7 up")
-    rig.ip(rig.tx, "link add link tx0 name tx0.7 type vlan id 7", "addr del 192.0.2.1/24 dev tx0",
-           "addr add 192.0.2.1/24 dev tx0.7", "link set tx0.7 up")
+    for namespace, interface, address in ((rig.rx, "rx0", RX_IP), (rig.tx, "tx0", TX_IP)):
+        make_vlan(rig, namespace, interface, 7)
+        rig.ip(namespace, "addr del %s/24 dev %s" % (address, interface),
+               "addr add %s/24 dev vlan7" % address)
     send(rig, payload(300001), "--pmtu", 1024)

@@ -24,8 +24,12 @@ static int delay_reader(struct recv_session *session)
 	return 0;
 }
 
-/* RC numbers its messages without a gap, UC loses some and may deliver one late. */
-static int check_number(struct recv_session *session, const struct receiver_message *message)
+/*
+ * RC numbers its messages without a gap. UC loses some, and may deliver one late or twice, which
+ * cannot be told apart: what is behind is left out, so that the output is in order. Sets *behind.
+ */
+static int check_number(struct recv_session *session, const struct receiver_message *message,
+			bool *behind)
 {
 	struct recv_stream *stream = session->stream;
 	bool first = !session->written;
@@ -42,10 +46,9 @@ static int check_number(struct recv_session *session, const struct receiver_mess
 				 "the immediate of a message is %u where %u was expected: the "
 				 "sender must number its messages",
 				 (uint32_t)message->number, (uint32_t)session->next_number);
-	if (!first && message->number < session->next_number) {
-		stream->lost_messages -= stream->lost_messages > 0;
+	*behind = !first && message->number < session->next_number;
+	if (*behind)
 		return 0;
-	}
 	if (!first)
 		stream->lost_messages += message->number - session->next_number;
 	session->next_number = message->number + 1;
@@ -166,10 +169,11 @@ static int find_payload(struct recv_session *session, const struct receiver_mess
 static int write_message(struct recv_session *session, const struct receiver_message *message)
 {
 	struct recv_stream *stream = session->stream;
-	struct payload payload;
-	int rc = check_number(session, message);
+	struct payload payload = { 0 };
+	bool behind = false;
+	int rc = check_number(session, message, &behind);
 
-	if (!rc)
+	if (!rc && !behind)
 		rc = find_payload(session, message, &payload);
 	if (!rc && payload.bytes)
 		rc = recv_output_write(&session->output, payload.bytes, payload.length,

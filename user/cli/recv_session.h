@@ -57,9 +57,11 @@ struct recv_session {
 	struct recv_output output;
 	uint64_t written; /* messages that the reader is done with */
 	uint64_t next_number;
-	bool told;   /* nobody sees the messages arrive: the sender's last word tells of them */
-	bool counts; /* messages are counted here, as the receiver counts transport messages */
-	bool copies; /* behind the slots there is room for a copy of one */
+	bool told; /* nobody sees the messages arrive: the sender's last word tells of them */
+	/* Messages are counted here: the receiver counts what the transport calls one, and those
+	 * that are late or come twice. */
+	bool counts;
+	bool copies;                 /* behind the slots there is room for a copy of one */
 	enum record_fault bad_fault; /* of the first bad record */
 	uint64_t bad_number;
 	bool settled; /* the sender knows how it ended */

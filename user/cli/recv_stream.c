@@ -41,7 +41,7 @@ static int check_offer(struct recv_session *session)
 	session->answer.pmtu = pmtu;
 	session->told = !offer->immediate && (offer->packet_mode || offer->record ||
 					      !session->receiver->sees_plain_writes);
-	session->counts = session->told || offer->packet_mode || offer->record;
+	session->counts = session->told || offer->packet_mode || offer->record || offer->uc;
 	return session->receiver->check(session);
 }
 
