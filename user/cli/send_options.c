@@ -69,9 +69,11 @@ static const struct argp_option entries[] = {
 	{ "immediate", OPTION_IMMEDIATE, "on|off", 0,
 	  "End messages with an immediate, the message number (on); off: the receiver is not told",
 	  3 },
-	{ "segmentation", OPTION_SEGMENTATION, "message|packet", 0,
-	  "How a message is cut: one RDMA Write of many packets, or a Write for each packet, so "
-	  "that a lost one costs no other (message for rc; for uc packet, with a record)",
+	{ "segmentation", OPTION_SEGMENTATION, "HOW", 0,
+	  "How a message is cut: message, into one RDMA Write of many packets, or packet, into a "
+	  "Write for each packet, so that a lost one costs no other (message for rc; for uc "
+	  "packet, "
+	  "with a record)",
 	  3 },
 	{ "record", OPTION_RECORD, "on|off", 0,
 	  "End messages with 64 bytes that tell number, length, time and CRC (off for rc; on for "
