@@ -5,6 +5,7 @@ import time
 
 from cases import each
 from rig import check, check_equal, payload, sentence
+from test_bad_input import Peer, answer, finish_clean
 from wire import WRITE_ONLY, WRITE_ONLY_IMM, requests
 
 PMTU = 1024
@@ -245,6 +246,16 @@ def test_uc_packet_mode_needs_a_record(rig):
                       "--message-size", 10000, rig.file("data.bin", payload(10000)))
     sentence(sender, "refused", "lost packets nor overruns", "--record on")
     receiver.kill()
+
+
+def test_answer_must_leave_room_for_the_record(rig):
+    speech = answer(slot_size=20000)
+    peer = Peer(rig, lambda connection: (connection.sendall(speech), connection.recv(65536)))
+    finish_clean(rig, rig.send("--record", "on", "--message-size", 20000,
+                               rig.file("data.bin", payload(20000))),
+                 "20000 bytes and their records of 64 do not fit the receiver's slots of 20000",
+                 "--message-size 19936")
+    peer.close()
 
 
 def test_slot_must_hold_the_record(rig):

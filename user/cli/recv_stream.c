@@ -49,10 +49,10 @@ static int reserve_memory(struct recv_session *session)
 {
 	const struct recv_options *options = session->options;
 	const struct exchange_offer *offer = &session->stream->offer;
-	uint64_t size = exchange_slot_needed(offer), slots = options->slots;
+	uint64_t size = exchange_slot_needed(offer);
 	uint64_t slot = options->slot_size ? options->slot_size : (size + PAGE - 1) / PAGE * PAGE;
 	bool copy = offer->uc && offer->record;
-	uint64_t total;
+	uint64_t slots = (uint64_t)options->slots + copy, total;
 
 	if (offer->message_size > ROCE_MAX_MESSAGE)
 		return error_set(session->error, EMSGSIZE,
@@ -67,7 +67,7 @@ static int reserve_memory(struct recv_session *session)
 				 offer->message_size,
 				 offer->record ? " and their records of 64" : "", slot);
 	pthread_mutex_lock(&session->shared->lock);
-	if (__builtin_mul_overflow(slot, slots + copy, &total) ||
+	if (__builtin_mul_overflow(slot, slots, &total) ||
 	    total > options->memory - session->shared->memory_used)
 		total = 0;
 	session->shared->memory_used += total;
@@ -211,7 +211,7 @@ static int finish(struct recv_session *session)
 		rc = error_set(session->error, EOVERFLOW,
 			       "the slots of %" PRIu64 " messages were used again before they were "
 			       "written out; UC does not wait for the reader: receive with more "
-			       "--slots, or send with a lower --rate",
+			       "--slots, or send with --record on, which tells what is right",
 			       stream->overruns);
 	return rc ? rc : settle(session);
 }
