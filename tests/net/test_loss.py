@@ -30,7 +30,7 @@ def send_around_loss(rig, *faults, ring=64):
     capture = rig.capture_roce()
     receiver = rig.recv("--faults", ",".join(faults))
     sender = rig.send("--pmtu", PMTU, "--message-size", SIZE, "--ring", ring, "--ack-timeout",
-                      "200ms", "--start-psn", 0, "--size", 2 * SIZE, path)
+                      "1s", "--start-psn", 0, "--size", 2 * SIZE, path)
     writer.write(data[:SIZE])
     capture.await_frames(acknowledged, "ACK of the first message")
     writer.write(data[SIZE:])

@@ -24,11 +24,25 @@ SEND = [
     ("--start-psn 0x1000000", "start-psn.*0x1000000"), ("--start-psn x", "start-psn.*'x'"),
     ("--to 192.0.2.2:0", "port.*0"), ("--to 192.0.2.2:65536", "port.*65536"),
     ("--to 192.0.2.2:x", "port.*'x'"), ("--to 2001:db8::1", "2001:db8::1"), ("--to :1", "':1'"),
-    ("--pattern", "exclude each other"),
+    ("--pattern", "exclude each other"), ("--streams 2", "--streams is for --pattern"),
+    ("--connect perftest://192.0.2.2", "--to and --connect exclude each other"),
 ]
 PATTERN = [
     ("--messages 0", "messages.*0"), ("--messages x", "messages.*'x'"), ("--seed x", "seed.*'x'"),
     ("--seed 18446744073709551616", "seed"),
+    ("--streams 0", "streams.*0"), ("--streams 63", "streams.*63"), ("--streams x", "streams.*'x'"),
+]
+CONNECT = [
+    ("", "requires an argument"),
+    ("192.0.2.2", "expected xdp2roce://, perftest:// or pingpong://"),
+    ("http://192.0.2.2", "--connect http://192.0.2.2"), ("Perftest://192.0.2.2", "Perftest://"),
+    ("://192.0.2.2", "--connect ://192.0.2.2"), ("perftest:192.0.2.2", "perftest:192.0.2.2"),
+    ("perftest://", "--connect.*''"), ("perftest://:1", "':1'"),
+    ("perftest://192.0.2.2:0", "port.*0"), ("perftest://192.0.2.2:65536", "port.*65536"),
+    ("perftest://[2001:db8::1]", "2001:db8::1"),
+    ("perftest://192.0.2.2 --immediate on", "takes no immediates"),
+    ("perftest://192.0.2.2 --to 192.0.2.2", "exclude each other"),
+    ("pingpong://192.0.2.2", "takes no RDMA Writes: name no source"),
 ]
 RECV = [
     ("--nosuch", "nosuch"), ("argument", "argument"), ("--listen", "listen"),
@@ -63,6 +77,28 @@ def test_send(rig):
 
 def test_send_pattern(rig):
     check_rows(rig, PATTERN, "send", "--to", RX_IP, "--pattern")
+
+
+def test_send_connect(rig):
+    check_rows(rig, CONNECT, "send", "--pattern", "--connect")
+
+
+@each("perftest", "pingpong")
+def test_send_connect_to_nobody(rig, scheme):
+    source = ("--pattern",) if scheme == "perftest" else ()
+    sender = rig.start(rig.tx, PROGRAM, "send", "--connect", "%s://%s:1234" % (scheme, RX_IP),
+                       *source)
+    sentence(sender, "nothing listens at 192.0.2.2:1234", "ib_write_bw|ibv_rc_pingpong")
+    rig.check_no_program()
+
+
+def test_send_connect_to_xdp2roce(rig):
+    """Another exchange than the receiver's own: either end says what the other is."""
+    rig.recv("--timeout", "2s")
+    sender = rig.start(rig.tx, PROGRAM, "send", "--connect", "perftest://" + RX_IP, "--pattern")
+    sentence(sender, "is xdp2roce itself and not a perftest server: use --to")
+    rig.check_no_program()
+    rig.processes[0].kill()
 
 
 def test_send_incomplete(rig):

@@ -75,6 +75,32 @@ def test_eight_streams_at_once(rig):
         rig.check_content(data, "out/" + name)
 
 
+def pattern(seed, length):
+    """The bytes of --pattern: 64-bit words, each the splitmix64 of the seed and its own index."""
+    mask, words = (1 << 64) - 1, []
+    for index in range(1, -(-length // 8) + 1):
+        z = (seed + index * 0x9E3779B97F4A7C15) & mask
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        words.append((z ^ (z >> 31)).to_bytes(8, "little"))
+    return b"".join(words)[:length]
+
+
+def test_streams_of_the_pattern(rig):
+    receiver = rig.recv("--streams", 3, "--output", rig.make_directory("out"))
+    sender = rig.start(rig.tx, PROGRAM, "send", "--connect", "xdp2roce://" + RX_IP, "--json",
+                       "--quiet", "--pattern", "--streams", "3", "--seed", "7", "--messages", "2",
+                       "--message-size", "5001")
+    check_equal(sender.finish(30), 0, "exit status of the sender (%s)" % sender.stderr)
+    check_equal(receiver.finish(30), 0, "exit status of the receiver (%s)" % receiver.stderr)
+    received = []
+    for name in ("pattern", "pattern.1", "pattern.2"):
+        with open(rig.path("out/" + name), "rb") as handle:
+            received.append(handle.read())
+    check(sorted(received) == sorted(pattern(seed, 10002) for seed in (7, 8, 9)),
+          "other content than that of three seeds")
+
+
 def test_immediate_off(rig):
     """Plain writes: the receiver counts at the end, and has a slot for every message."""
     data = payload(10 * 5000, 2)

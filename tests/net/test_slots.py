@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Receivers that hold the sender back: slots, credits, RNR NAKs. No byte is overwritten."""
+import os
+
 from cases import each, limit
 from rig import check, check_equal, payload, sentence
 
@@ -13,7 +15,7 @@ TIMERS = {1: 10e-6, 12: 640e-6}  # seconds
 
 def send_messages(rig, *recv, count=MESSAGES, send=(), timeout=40):
     return rig.transfer(payload(SIZE * count, count), "--pmtu", PMTU, "--message-size", SIZE,
-                        "--ring", RING, "--ack-timeout", "200ms", *send, recv=recv,
+                        "--ring", RING, "--ack-timeout", "1s", *send, recv=recv,
                         timeout=timeout)
 
 
@@ -62,13 +64,27 @@ def test_rnr_storm(rig, timer, credits):
 def check_waits(frames, seconds):
     """A refused packet comes again, and not before the time that the responder asked for."""
     refused = {}
-    for frame in frames:
+    # By time: a frame may reach the responder, and its answer us, before the frame itself does.
+    for frame in sorted(frames, key=lambda frame: frame.time):
         if frame.is_ack and frame.syndrome >> 5 == 1:
             refused[frame.psn] = frame.time
         elif not frame.is_ack and frame.psn in refused:
             waited = frame.time - refused.pop(frame.psn)
             check(waited >= seconds - CLOCK, "PSN %d came again too early" % frame.psn, waited, seconds)
     check(not refused, "refused and never sent again", refused)
+
+
+def test_waiting_costs_no_processor_time(rig):
+    """Everything is handed over, and the receiver asks to come back in 655 ms, twice."""
+    receiver = rig.recv("--faults", "withhold=1s:1", "--rnr-timer", 0)
+    sender = rig.send("--pmtu", PMTU, "--message-size", SIZE,
+                      rig.file("data.bin", payload(SIZE * 3)))
+    before = os.times()
+    sent, received = rig.finish(sender, receiver)
+    after = os.times()
+    check(sent["rnr_wait_ns"] > 1e9, "the receiver did not hold the sender back", sent)
+    used = sum(after[2:4]) - sum(before[2:4])
+    check(used < 0.5, "seconds of processor time that both ends used", used)
 
 
 def test_rnr_without_end(rig):

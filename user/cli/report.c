@@ -132,6 +132,14 @@ static void summarize_stream(FILE *out, const struct sender_stream *stream, bool
 	const struct stream_status *status = &stream->status;
 	char size[32];
 
+	if (stream->refused) {
+		fprintf(out,
+			"queue pair 0x%06x answered PSN 0x%06x with NAK 0x%02x: both are "
+			"connected; "
+			"it takes no RDMA Writes, which ends the test\n",
+			stream->answer.qpn, status->error.psn, status->error.syndrome);
+		return;
+	}
 	fprintf(out, "%s: %llu message%s, %s %s", stream->name,
 		(unsigned long long)status->messages, status->messages == 1 ? "" : "s",
 		size_text(status->bytes, size), uc ? "sent" : "delivered");
@@ -215,11 +223,12 @@ static struct json_object *json_stream(const struct sender_stream *stream)
 
 	json_object_object_add(object, "name", json_object_new_string(stream->name));
 	json_object_object_add(object, "delivered",
-			       json_object_new_boolean(stream->phase == SENDER_FINISHED));
+			       json_object_new_boolean(stream->phase == SENDER_FINISHED &&
+						       !stream->refused));
 	json_object_object_add(object, "state", json_object_new_string(states[status->state]));
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		add_count(object, counts[i].name, counts[i].value);
-	if (stream->phase == SENDER_FAILED)
+	if (stream->phase == SENDER_FAILED || stream->refused)
 		json_object_object_add(object, "error", json_error(stream));
 	return object;
 }

@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "peer.h"
 #include "report.h"
 #include "sender.h"
 #include "units.h"
@@ -22,8 +23,10 @@ struct send_options {
 	struct sender_options sender;
 	struct source_config sources[WORKER_STREAMS];
 	char host[256];
-	bool to, pattern, json, quiet;
+	const char *named_by;                 /* --to or --connect */
+	bool pattern, immediate, json, quiet; /* immediate: asked for by name */
 	uint64_t message_size, messages, seed, stream_bytes;
+	uint32_t streams; /* of the pattern */
 };
 
 enum {
@@ -31,7 +34,9 @@ enum {
 	OPTION_INTERFACE = 'i',
 	OPTION_QUEUE = 'q',
 	OPTION_JSON = 'j',
+	OPTION_CONNECT = 'c',
 	OPTION_PATTERN = 256,
+	OPTION_STREAMS,
 	OPTION_MESSAGE_SIZE,
 	OPTION_MESSAGES,
 	OPTION_SEED,
@@ -48,13 +53,20 @@ enum {
 };
 
 static const struct argp_option entries[] = {
-	{ "to", OPTION_TO, "HOST[:PORT]", 0, "The receiver (port 18515 by default); required", 1 },
+	{ "to", OPTION_TO, "HOST[:PORT]", 0, "The receiver (port 18515 by default)", 1 },
+	{ "connect", OPTION_CONNECT, "SCHEME://HOST[:PORT]", 0,
+	  "Instead of --to: xdp2roce:// is the same; perftest:// is an `ib_write_bw` server; "
+	  "pingpong:// is ibv_rc_pingpong or ibv_uc_pingpong (ports 18515 by default)",
+	  1 },
 	{ "interface", OPTION_INTERFACE, "NAME", 0,
 	  "Send through this interface (default: the route's)", 1 },
 	{ "queue", OPTION_QUEUE, "N", 0, "Transmit queue of the interface (0)", 1 },
 	{ "pattern", OPTION_PATTERN, 0, 0, "Send a reproducible pattern instead of SOURCE", 2 },
 	{ "messages", OPTION_MESSAGES, "N", 0, "Messages of the pattern (64)", 2 },
 	{ "seed", OPTION_SEED, "N", 0, "Seed of the pattern (0)", 2 },
+	{ "streams", OPTION_STREAMS, "N", 0,
+	  "Streams of the pattern, 1 to 62, each with its own queue pair and the next seed (1)",
+	  2 },
 	{ "message-size", OPTION_MESSAGE_SIZE, "SIZE", 0,
 	  "Bytes per message, as in 64KiB (1MiB); the receiver is told once per message", 2 },
 	{ "size", OPTION_SIZE, "SIZE", 0,
@@ -90,31 +102,57 @@ static const char help_text[] =
 	"with RDMA Writes over a reliable connection."
 	"\vEach SOURCE is a stream of its own, with its own queue pair. The receiver is "
 	"`xdp2roce recv --soft` on another host or in another network namespace.\n\n"
-	"Example: xdp2roce send --to 192.0.2.2 scan.raw";
+	"Example: xdp2roce send --to 192.0.2.2 scan.raw\n\n"
+	"perftest: each stream is a queue pair of the server, which needs -q with their number and "
+	"-s with the message size (or more); -c UC for --transport uc. PMTU is the smaller one of "
+	"both ends. All messages go to the same memory, without immediates; the server prints our "
+	"figures, in MiB/s and without a peak.\n\n"
+	"Example: ib_write_bw -q 4 -s 1048576 -x 1 on the host 192.0.2.2, then\n"
+	"xdp2roce send --connect perftest://192.0.2.2 --pattern --streams 4\n\n"
+	"pingpong: the handshake, then one empty RDMA Write. The server takes Sends only: with RC "
+	"its "
+	"refusal proves that both queue pairs are connected, and ends it; UC has no answers.";
 
 /* HOST, HOST:PORT; an IPv6 address would have more colons and is left to name resolution to refuse.
  */
-static int parse_to(struct send_options *options, const char *text, struct error *error)
+static int parse_host(struct send_options *options, const char *text, const char *option,
+		      const struct peer *peer, struct error *error)
 {
 	const char *colon = strchr(text, ':');
 	size_t length = colon ? (size_t)(colon - text) : strlen(text);
-	uint64_t port = EXCHANGE_PORT;
+	uint64_t port = peer->port;
 
+	if (options->named_by && strcmp(options->named_by, option))
+		return error_set(error, EINVAL, "--to and --connect exclude each other");
 	if (colon && strchr(colon + 1, ':'))
-		return error_set(
-			error, EINVAL,
-			"--to %s: expected HOST or HOST:PORT with an IPv4 address or a name", text);
+		return error_set(error, EINVAL,
+				 "%s %s: expected HOST or HOST:PORT with an IPv4 address or a name",
+				 option, text);
 	if (!length || length >= sizeof(options->host))
-		return error_set(error, EINVAL, "--to: expected HOST or HOST:PORT, found '%s'",
-				 text);
+		return error_set(error, EINVAL, "%s: expected HOST or HOST:PORT, found '%s'",
+				 option, text);
 	if (colon && parse_number(colon + 1, "port", 1, 65535, &port, error))
 		return -EINVAL;
 	memcpy(options->host, text, length);
 	options->host[length] = 0;
 	options->sender.host = options->host;
 	options->sender.port = (uint16_t)port;
-	options->to = true;
+	options->sender.peer = peer;
+	options->named_by = option;
 	return 0;
+}
+
+static int parse_connect(struct send_options *options, const char *text, struct error *error)
+{
+	const char *end = strstr(text, "://");
+	const struct peer *peer = end ? peer_find(text, (size_t)(end - text)) : NULL;
+
+	if (!peer)
+		return error_set(error, EINVAL,
+				 "--connect %s: expected xdp2roce://, perftest:// or pingpong:// "
+				 "and HOST or HOST:PORT",
+				 text);
+	return parse_host(options, end + 3, "--connect", peer, error);
 }
 
 static int parse_pmtu(const char *text, uint32_t *pmtu, struct error *error)
@@ -164,13 +202,27 @@ static int parse_small(const char *text, const char *what, uint64_t highest, uin
 	return err;
 }
 
+static int parse_streams(const char *text, uint32_t *streams, struct error *error)
+{
+	uint64_t value;
+	int err = parse_number(text, "streams", 1, WORKER_STREAMS, &value, error);
+
+	if (!err)
+		*streams = (uint32_t)value;
+	return err;
+}
+
 static int parse_value(struct send_options *options, int key, const char *text, struct error *error)
 {
 	struct sender_options *sender = &options->sender;
 
 	switch (key) {
 	case OPTION_TO:
-		return parse_to(options, text, error);
+		return parse_host(options, text, "--to", &peer_xdp2roce, error);
+	case OPTION_CONNECT:
+		return parse_connect(options, text, error);
+	case OPTION_STREAMS:
+		return parse_streams(text, &options->streams, error);
 	case OPTION_QUEUE:
 		return parse_small(text, "queue", 65535, &sender->queue, error);
 	case OPTION_MESSAGE_SIZE:
@@ -185,6 +237,7 @@ static int parse_value(struct send_options *options, int key, const char *text, 
 	case OPTION_TRANSPORT:
 		return parse_choice(text, "transport", "rc", "uc", &sender->uc, error);
 	case OPTION_IMMEDIATE:
+		options->immediate = true;
 		return parse_choice(text, "immediate", "off", "on", &sender->immediate, error);
 	case OPTION_PMTU:
 		return parse_pmtu(text, &sender->pmtu, error);
@@ -210,12 +263,34 @@ static void add_source(struct argp_state *state, struct send_options *options, c
 	options->sources[options->sender.source_count++].path = path;
 }
 
+/* What the receiver cannot take is refused when it was asked for, and left out when not. */
+static void check_peer(struct argp_state *state, struct send_options *options)
+{
+	struct sender_options *sender = &options->sender;
+
+	if (!sender->peer) {
+		argp_error(state, "--to HOST is missing: name the receiver");
+		return;
+	}
+	if (!sender->peer->takes_immediate && options->immediate && sender->immediate)
+		argp_error(state, "%s:// takes no immediates: leave --immediate out",
+			   sender->peer->scheme);
+	sender->immediate &= sender->peer->takes_immediate;
+	if (sender->peer->takes_writes)
+		return;
+	if (options->pattern || sender->source_count)
+		argp_error(state, "%s:// takes no RDMA Writes: name no source",
+			   sender->peer->scheme);
+	options->pattern = true;
+	options->messages = options->streams = 1;
+	options->message_size = 0;
+}
+
 static void check_complete(struct argp_state *state, struct send_options *options)
 {
 	uint32_t count = options->sender.source_count;
 
-	if (!options->to)
-		argp_error(state, "--to HOST is missing: name the receiver");
+	check_peer(state, options);
 	if (options->pattern && count)
 		argp_error(state, "--pattern and SOURCE exclude each other");
 	if (!options->pattern && !count)
@@ -226,8 +301,10 @@ static void check_complete(struct argp_state *state, struct send_options *option
 			   (unsigned long long)options->message_size);
 	if (!options->message_size && !options->pattern)
 		argp_error(state, "message-size 0 makes sense with --pattern only");
+	if (!options->pattern && options->streams)
+		argp_error(state, "--streams is for --pattern: each SOURCE is a stream");
 	if (options->pattern)
-		options->sender.source_count = 1;
+		options->sender.source_count = options->streams ? options->streams : 1;
 }
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
@@ -272,7 +349,7 @@ static void fill_sources(struct send_options *options)
 
 		source->message_size = options->message_size;
 		source->messages = options->messages;
-		source->seed = options->seed;
+		source->seed = options->seed + i;
 		source->stream_bytes = options->stream_bytes;
 	}
 	options->sender.sources = options->sources;
@@ -376,7 +453,6 @@ int send_main(int argc, char **argv)
 		.message_size = 1u << 20,
 		.messages = 64,
 		.sender = {
-			.port = EXCHANGE_PORT,
 			.immediate = true,
 			.ring = 256,
 			.ack_timeout = 67108864,

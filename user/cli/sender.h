@@ -20,7 +20,11 @@
 #include "../daemon/xdp_program.h"
 #include "../source/source.h"
 
+struct peer;
+struct sender_perftest;
+
 struct sender_options {
+	const struct peer *peer; /* what the receiver is */
 	const char *host;
 	uint16_t port;
 	const char *interface; /* NULL: the route's */
@@ -39,7 +43,7 @@ struct sender_options {
 
 enum sender_phase {
 	SENDER_STREAMING,
-	SENDER_DONE_SENT, /* all acknowledged; the receiver's own count is awaited */
+	SENDER_DELIVERED, /* all acknowledged; the receiver's part in the end is awaited */
 	SENDER_FINISHED,
 	SENDER_FAILED,
 };
@@ -48,10 +52,12 @@ struct sender_stream {
 	char name[EXCHANGE_NAME];
 	struct source *source;
 	uint64_t total_bytes; /* 0: not known */
-	int control;          /* exchange connection, −1 when closed */
-	bool control_lost;    /* the receiver closed it while data was on the way */
+	int control;          /* connection of this stream alone, −1 for none */
+	bool control_lost;    /* the receiver closed its connection while data was on the way */
 	uint64_t lost_at;     /* ns */
+	bool done_sent;       /* our count; the receiver's is awaited */
 	uint64_t deadline;    /* of the receiver's count, ns */
+	bool refused; /* by a receiver that takes no RDMA Writes: it answered, that is all */
 	struct exchange_answer answer;
 	enum sender_phase phase;
 	struct stream_status status;
@@ -68,6 +74,7 @@ struct sender {
 	bool program_open;
 	struct worker worker;
 	bool worker_open;
+	struct sender_perftest *perftest; /* with such a peer */
 	struct sender_stream *streams;
 	uint32_t stream_count;
 	uint64_t started, finished; /* ns */

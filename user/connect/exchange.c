@@ -11,26 +11,6 @@
 #define SEND_TIMEOUT_MS                                                                            \
 	10000 /* a line always fits the socket buffer: only a dead peer lets it wait */
 
-static int send_line(int fd, const char *line, size_t length, int64_t deadline)
-{
-	size_t sent = 0;
-
-	while (sent < length) {
-		ssize_t n = send(fd, line + sent, length - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-		int rc = 0;
-
-		if (n >= 0)
-			sent += (size_t)n;
-		else if (errno == EAGAIN)
-			rc = exchange_wait(fd, POLLOUT, deadline);
-		else if (errno != EINTR)
-			rc = -errno;
-		if (rc)
-			return rc;
-	}
-	return 0;
-}
-
 struct reader {
 	int fd;
 	const char *role; /* who must be at the other end */
@@ -143,7 +123,8 @@ static int send_message(int fd, const char *line, int length, const char *role, 
 	int rc = length;
 
 	if (rc >= 0)
-		rc = send_line(fd, line, (size_t)length, exchange_deadline(SEND_TIMEOUT_MS));
+		rc = exchange_send_bytes(fd, line, (size_t)length,
+					 exchange_deadline(SEND_TIMEOUT_MS));
 	if (!rc)
 		return 0;
 	if (length >= 0 && !read_line(&reader, 0, error) &&
@@ -196,7 +177,7 @@ void exchange_send_error(int fd, const char *sentence)
 
 	/* Never worth a wait. */
 	if (length > 0)
-		send_line(fd, line, (size_t)length, exchange_deadline(0));
+		exchange_send_bytes(fd, line, (size_t)length, exchange_deadline(0));
 }
 
 int exchange_read_offer(int fd, struct exchange_offer *offer, int timeout_ms, struct error *error)

@@ -42,6 +42,47 @@ int exchange_wait(int fd, short events, int64_t deadline)
 	return rc ? 0 : -ETIMEDOUT;
 }
 
+int exchange_send_bytes(int fd, const void *bytes, size_t length, int64_t deadline)
+{
+	size_t sent = 0;
+
+	while (sent < length) {
+		ssize_t n = send(fd, (const char *)bytes + sent, length - sent,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+		int rc = 0;
+
+		if (n >= 0)
+			sent += (size_t)n;
+		else if (errno == EAGAIN)
+			rc = exchange_wait(fd, POLLOUT, deadline);
+		else if (errno != EINTR)
+			rc = -errno;
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int exchange_read_bytes(int fd, void *bytes, size_t length, size_t *have, int64_t deadline)
+{
+	while (*have < length) {
+		ssize_t n = recv(fd, (char *)bytes + *have, length - *have, MSG_DONTWAIT);
+		int rc = 0;
+
+		if (n > 0)
+			*have += (size_t)n;
+		else if (n == 0)
+			rc = -ECONNRESET;
+		else if (errno == EAGAIN)
+			rc = exchange_wait(fd, POLLIN, deadline);
+		else if (errno != EINTR)
+			rc = -errno;
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
 static void name_endpoint(char *text, size_t size, const char *host, unsigned int port)
 {
 	snprintf(text, size, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);

@@ -103,6 +103,7 @@ void stream_feed(struct stream *stream, bool drain)
 	if (drain && !stream->taken)
 		return;
 	state = source_ring_peek(&stream->source, &view);
+	stream->source_over = state != SOURCE_RING_MESSAGE && state != SOURCE_RING_EMPTY;
 	if (state == SOURCE_RING_BROKEN)
 		stream->end = STREAM_SOURCE_BROKEN;
 	if (state != SOURCE_RING_MESSAGE)
@@ -151,10 +152,11 @@ void stream_advance(struct stream *stream, bool drain)
 		stream_publish_status(stream);
 }
 
-bool stream_arm(struct stream *stream)
+bool stream_arm(struct stream *stream, bool drain)
 {
-	/* All of the open message is here: what the stream waits for is not the source. */
-	if (stream->end != STREAM_RUNNING || (stream->taken && stream->qp.packetizer.ended))
+	/* What the stream waits for is not the source: it is over, not wanted, or here already. */
+	if (stream->end != STREAM_RUNNING || stream->source_over ||
+	    (stream->taken ? stream->qp.packetizer.ended : drain))
 		return true;
 	return source_ring_arm(&stream->source, stream->seen_available);
 }

@@ -52,8 +52,9 @@ struct stream {
 		seen_available; /* payload bytes of the open message that the queue pair knows of */
 	bool taken;             /* the open message is the oldest record of the source ring */
 	enum stream_end end;
-	bool submitted; /* in this turn */
-	bool unwanted;  /* set by another thread: to be stopped */
+	bool source_over; /* no message will come any more */
+	bool submitted;   /* in this turn */
+	bool unwanted;    /* set by another thread: to be stopped */
 
 	uint32_t version; /* sequence of status: odd while it is being written */
 	struct stream_status status;
@@ -83,7 +84,7 @@ void stream_feed(struct stream *stream, bool drain);
 void stream_advance(struct stream *stream, bool drain);
 
 /* Before sleeping: false when the source has something new. */
-bool stream_arm(struct stream *stream);
+bool stream_arm(struct stream *stream, bool drain);
 
 void stream_publish_status(struct stream *stream);
 void stream_read_status(const struct stream *stream, struct stream_status *status);

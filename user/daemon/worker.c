@@ -281,7 +281,7 @@ static bool arm(struct worker *worker)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	quiet &= !__atomic_load_n(&worker->program->pending[worker->index], __ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < worker->stream_count; i++)
-		quiet &= stream_arm(&worker->streams[i]);
+		quiet &= stream_arm(&worker->streams[i], worker->drain);
 	return quiet;
 }
 

@@ -86,7 +86,8 @@ static int refuse_load(struct error *error, int code)
 {
 	struct utsname host;
 
-	if (code == EPERM || code == EACCES)
+	/* EACCES is the verifier's word, not one about privilege. */
+	if (code == EPERM)
 		return refuse_privilege(error, code, "loading the XDP program");
 	if (code == ENOMEM)
 		return error_set(
