@@ -34,7 +34,7 @@ class Session:
 
     def __init__(self, guest):
         self.guest = guest
-        self.processes, self.captures = [], []
+        self.processes, self.closers = [], []
         self.directory = guest.share("session-%d" % next(self.numbers))  # the sender's files
         self.received = "/tmp/received-" + os.path.basename(self.directory)  # in the guest
 
@@ -48,8 +48,8 @@ class Session:
             value.add_note("\n".join(process.describe() for process in self.processes[-4:]))
         for process in self.processes:
             self.end(process)
-        for capture in self.captures:
-            capture.close()
+        for closer in self.closers:
+            closer.close()
         self.guest.run("rm", "-r", self.received)
 
     def end(self, process):
@@ -65,6 +65,14 @@ class Session:
             handle.write(data)
         return path
 
+    def fifo(self, name):
+        """A FIFO, and its writing end: unbuffered, and open before the reader comes."""
+        path = os.path.join(self.directory, name)
+        os.mkfifo(path)
+        writer = open(os.open(path, os.O_RDWR), "wb", buffering=0)
+        self.closers.append(writer)
+        return path, writer
+
     # Both ends.
 
     def in_guest(self, *argv):
@@ -79,23 +87,24 @@ class Session:
         return receiver
 
     def kill_in_guest(self):
-        """kill -9 of every receiver there."""
-        self.guest.run("sh", "-c", "kill -9 $(ss -Hltnp | sed -n 's/.*\"xdp2roce\",pid=\\([0-9]*\\).*/\\1/p')")
+        """kill -9 of the receiver there."""
+        self.guest.run("sh", "-c", "kill -9 $(ss -Hltnp sport = :%d | "
+                                   "sed 's/.*pid=\\([0-9]*\\).*/\\1/')" % rig.PORT)
 
-    def send(self, *arguments, to=None, namespace=None):
-        return rig.Process(self, ["ip", "netns", "exec", namespace or self.guest.namespace, PROGRAM,
-                                  "send", "--to", to or self.guest.ADDRESS, "--json", "--quiet",
+    def send(self, *arguments, to=None, namespace=None, prefix=()):
+        return rig.Process(self, ["ip", "netns", "exec", namespace or self.guest.namespace, *prefix,
+                                  PROGRAM, "send", "--to", to or self.guest.ADDRESS, "--json", "--quiet",
                                   *PATIENCE, *map(str, arguments)])
 
     # A whole transfer.
 
-    def transfer(self, streams, *send, recv=(), limit=LIMIT):
+    def transfer(self, streams, *send, recv=(), limit=LIMIT, prefix=()):
         """Each element of streams is the content of a file, and of a stream. Returns what both ends
         say of them, contents compared in the guest."""
         names = ["stream-%02d" % number for number in range(len(streams))]
         files = [self.file(name, data) for name, data in zip(names, streams)]
         receiver = self.recv("--streams", len(streams), *recv)
-        sender = self.send(*send, *files)
+        sender = self.send(*send, *files, prefix=prefix)
         sent, received = self.finish(sender, receiver, limit)
         self.check_contents(dict(zip(names, streams)))
         return sent, received
@@ -139,7 +148,7 @@ class Session:
     def capture(self, expression=ROCE, interface="tx1"):
         """What passes the path: at tx1 requests come in and replies go out."""
         capture = rig.Capture(self.guest.path, interface, expression)
-        self.captures.append(capture)
+        self.closers.append(capture)
         return capture
 
 

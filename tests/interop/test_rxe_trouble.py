@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Loss, refusals, errors and crashes between `xdp2roce send` and soft-RoCE. Prints TAP; exit status 77
 where no guest can run."""
+import itertools
 import json
 import os
 import re
 import statistics
 import sys
-import time
 
 sys.dont_write_bytecode = True
 
@@ -18,7 +18,8 @@ from tap import cases, check, main  # noqa: E402
 INVALID_REQUEST, ACCESS_ERROR = 0x61, 0x62
 NEVER = 1e-6  # as exact as timestamps are
 RNR_TIMERS = {0: 655.36e-3, 1: 10e-6, 12: 640e-6}  # seconds
-PROXY_PORT = 18600
+SLOTS, PACKETS = 16, 8  # of the receiver, of a message
+proxy_ports = itertools.count(18600)  # one is not free at once when its connection ends
 
 
 # Loss on the path.
@@ -45,6 +46,10 @@ def test_one_long_message_despite_loss(guest):
 
 # A receiver that is not ready.
 
+# An emulated guest wants all processors: this is about the sender's lateness, not the scheduler's.
+AT_ONCE = ("chrt", "-f", "50")
+
+
 @cases((0, 2, "50ms", 8), (12, 2, "60ms", 12), (1, 2, "60ms", 12), (12, 3, "60ms", 12))
 def test_receiver_without_receives(guest, timer, slots, delay, count):
     """Never earlier than told, no storm, and the stalled reader gets every byte."""
@@ -52,7 +57,8 @@ def test_receiver_without_receives(guest, timer, slots, delay, count):
         capture = session.capture()
         sent, _ = session.transfer(
             [payload(1000 * count, timer)], "--pmtu", 1024, "--message-size", 1000, "--ring", 16,
-            recv=("--slots", slots, "--reader-delay", delay, "--rnr-timer", timer))
+            recv=("--slots", slots, "--reader-delay", delay, "--rnr-timer", timer),
+            prefix=AT_ONCE)
         stream = only(sent)
         waits = rnr_waits(capture.frames())
         check(len(waits) == stream["rnr_naks"] >= count - slots - 1, len(waits), stream)
@@ -60,6 +66,7 @@ def test_receiver_without_receives(guest, timer, slots, delay, count):
         comment("%d waits, late by %.0f us at least, %.0f us in the median, %.0f us at most",
                 len(late), late[0] * 1e6, statistics.median(late) * 1e6, late[-1] * 1e6)
         check(late[0] >= -NEVER, late[:5])
+        check(statistics.median(late) < 20e-3, late)
         # While it is refused, only the refused packet goes out; then those that were behind it.
         check(stream["retransmitted_frames"] <= stream["rnr_naks"] + count * 16, stream)
         check(stream["timeouts"] == 0, stream)
@@ -79,16 +86,14 @@ def rnr_waits(frames):
 
 # Errors.
 
-def send_through_proxy(session, changes, *send, port=[PROXY_PORT]):
-    """A receiver that stays, and a sender that is told something else. Both, and the proxy."""
-    port[0] += 1
-    receiver = session.recv("--streams", "0")
-    proxy = session.in_guest(os.path.join(HERE, "proxy.py"), port[0],
+def send_through_proxy(session, changes, *send):
+    """A receiver that stays, a proxy, and a sender that is told something else."""
+    receiver = session.recv("--streams", "0", "--slots", SLOTS)
+    port = next(proxy_ports)
+    proxy = session.in_guest(os.path.join(HERE, "proxy.py"), port,
                              session.guest.ADDRESS + ":%d" % rig.PORT, json.dumps(changes))
     proxy.await_text("stdout", "ready", 30)
-    sender = session.send("--message-size", 8192, *send, session.file("data", payload(40000)),
-                          to="%s:%d" % (session.guest.ADDRESS, port[0]))
-    return receiver, proxy, sender
+    return receiver, proxy, session.send(*send, to="%s:%d" % (session.guest.ADDRESS, port))
 
 
 def failed_stream(sender, *patterns):
@@ -105,17 +110,26 @@ def failed_stream(sender, *patterns):
     return stream
 
 
-@cases(("wrong rkey", {"answer": {"rkey": "+1"}}, ACCESS_ERROR, 0),
-       ("address before the slots", {"answer": {"address": "-8192"}}, ACCESS_ERROR, 0),
-       ("address behind the slots", {"answer": {"slot_count": 1000}}, ACCESS_ERROR, 16 * 8),
-       ("larger pmtu", {"offer": {"pmtu": 512}, "answer": {"pmtu": 1024}}, INVALID_REQUEST, 0),
-       ("smaller pmtu", {"offer": {"pmtu": 2048}, "answer": {"pmtu": 1024}}, INVALID_REQUEST, 0))
-def test_access_error(guest, what, changes, syndrome, packets):
-    psn = 0xFFFFFE
+# What the proxy changes, the syndrome, and how many packets are taken before.
+ERRORS = {
+    "wrong rkey": ({"answer": {"rkey": "+1"}}, ACCESS_ERROR, 0),
+    "address before the slots": ({"answer": {"address": "-8192"}}, ACCESS_ERROR, 0),
+    "address behind the slots": ({"answer": {"slot_count": 1000}}, ACCESS_ERROR, SLOTS * PACKETS),
+    "larger PMTU": ({"offer": {"pmtu": 512}, "answer": {"pmtu": 1024}}, INVALID_REQUEST, 0),
+    "smaller PMTU": ({"offer": {"pmtu": 2048}, "answer": {"pmtu": 1024}}, INVALID_REQUEST, 0),
+}
+
+
+@cases(*[(what,) for what in ERRORS])
+def test_access_error(guest, what):
+    changes, syndrome, packets = ERRORS[what]
+    start = 0xFFFFFE
+    psn = (start + packets) % wire.PSNS
     with Session(guest) as session:
         capture = session.capture()
-        more = ("--message-size", "8192")
-        _, _, sender = send_through_proxy(session, changes, "--pmtu", 1024, "--start-psn", psn, *more)
+        _, _, sender = send_through_proxy(
+            session, changes, "--pmtu", 1024, "--start-psn", start, "--message-size",
+            PACKETS * 1024, session.file("data", payload((SLOTS + 3) * PACKETS * 1024)))
         stream = failed_stream(sender, "syndrome 0x%02x" % syndrome, "PSN 0x%06x" % psn)
         error = stream["error"]
         check(error["syndrome"] == syndrome and error["tries"] == 1, error)
@@ -127,34 +141,34 @@ def test_access_error(guest, what, changes, syndrome, packets):
 
 
 def test_queue_pair_that_is_gone(guest):
-    """The receiver is killed, and nobody tells the sender."""
+    """The receiver is killed, and nobody tells the sender, who had nothing in flight."""
     with Session(guest) as session:
         capture = session.capture()
-        receiver = session.recv("--streams", "0", "--slots", "2", "--reader-delay", "100ms")
-        proxy = session.in_guest(os.path.join(HERE, "proxy.py"), PROXY_PORT,
-                                 guest.ADDRESS + ":%d" % rig.PORT, "{}")
-        proxy.await_text("stdout", "ready", 30)
-        sender = session.send("--pattern", "--messages", 100000, "--message-size", 8192, "--retry", 2,
-                              to="%s:%d" % (guest.ADDRESS, PROXY_PORT))
-        capture.await_frames(lambda frames: len(frames) > 10, "traffic", 30)
+        path, feed = session.fifo("feed")
+        receiver, _, sender = send_through_proxy(session, {}, "--message-size", 512, "--retry", 2,
+                                                 "--ack-timeout", "500ms", path)
+        feed.write(payload(3 * 512))
+        capture.await_frames(lambda frames: len(wire.replies(frames)) >= 3, "acknowledgements", 30)
+        psn = wire.requests(capture.frames())[-1].psn + 1 & wire.PSNS - 1
         session.kill_in_guest()
         receiver.finish(30)
-        stream = failed_stream(sender, "does not answer", "3 times")
-        check(stream["error"]["tries"] == 3 and stream["timeouts"] == 3, stream)
-        check("syndrome" not in stream["error"], stream)
+        feed.write(payload(512))
+        stream = failed_stream(sender, "does not answer", "PSN 0x%06x was sent 3 times" % psn)
+        check(stream["error"]["tries"] == stream["timeouts"] == 3, stream)
+        check(stream["messages"] == 3, stream)
+        check(wire.transmissions(capture.frames())[psn] == 3, psn)
 
 
 def test_receiver_that_is_killed(guest):
+    """In the middle of it all; its end of the connection goes with it."""
     with Session(guest) as session:
         capture = session.capture()
         receiver = session.recv("--streams", "0", "--slots", "2", "--reader-delay", "100ms")
-        sender = session.send("--pattern", "--messages", 100000, "--message-size", 8192)
+        sender = session.send("--pattern", "--messages", 100000, "--message-size", 8192, "--retry", 1)
         capture.await_frames(lambda frames: len(frames) > 10, "traffic", 30)
         session.kill_in_guest()
         receiver.finish(30)
-        start = time.monotonic()
-        failed_stream(sender, "connection")
-        comment("known after %.1f s", time.monotonic() - start)
+        check(failed_stream(sender, "does not answer")["timeouts"] == 2)
 
 
 # Reconnection.
@@ -170,7 +184,7 @@ def test_four_connections_in_a_row(guest, killed):
                                                 "20ms")
             capture = session.capture()
             sender = session.send("--pattern", "--messages", 100000, "--message-size", 3000,
-                                  "--start-psn", psn)
+                                  "--start-psn", psn, "--retry", 1)
             capture.await_frames(lambda frames: len(frames) > 20, "traffic", 30)
             first = wire.requests(capture.frames())[0]
             answer = wire.replies(capture.frames())[0]
