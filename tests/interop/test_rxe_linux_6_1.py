@@ -8,7 +8,7 @@ import sys
 sys.dont_write_bytecode = True
 os.environ["LAB_KERNEL"] = "6.1"
 
-import test_guest_kernel  # noqa: E402
+import test_guest_kernel as kernel  # noqa: E402
 import test_rxe_data as data  # noqa: E402
 import test_rxe_trouble as trouble  # noqa: E402
 from tap import cases, main  # noqa: E402
@@ -27,8 +27,8 @@ test_receiver_without_receives = cases((12, 2, "60ms", 12))(
 test_access_error = cases(("wrong rkey",), ("larger PMTU",))(
     lambda *row: trouble.test_access_error(*row))
 test_two_senders_with_four_streams_each = trouble.test_two_senders_with_four_streams_each
-test_bpf = test_guest_kernel.test_bpf
-test_sender_over_veth = test_guest_kernel.test_sender_over_veth
+test_bpf = kernel.test_bpf
+test_sender_over_veth = kernel.test_sender_over_veth
 
 if __name__ == "__main__":
     sys.exit(main(sys.modules[__name__]))
