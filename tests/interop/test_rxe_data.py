@@ -77,7 +77,17 @@ def test_uc_messages_of_many_packets(guest, pmtu):
 @cases((10,), (30,))
 def test_uc_messages_of_one_packet_under_loss(guest, percent):
     """Nobody repairs it. What arrived is whole, in order and counted; what was lost is counted."""
-    size, count = 1024, 100
+    arrived, lost = lossy_uc(guest, 1024, percent)
+    check(arrived > 100 * (100 - 2 * percent) // 100 and lost > 0, arrived, lost)
+
+
+def test_uc_messages_of_many_packets_under_loss(guest):
+    """Soft-RoCE takes nothing more after a Middle or Last was lost, a defect of its own (README.md).
+    What arrived before is right, and the rest is missed."""
+    lossy_uc(guest, 3 * 1024, 2)
+
+
+def lossy_uc(guest, size, percent, count=100):
     data = payload(size * count, percent)
     with Session(guest) as session, Dropper(session, "tx1", 1, percent):
         receiver = session.recv("--slots", 256)
@@ -87,11 +97,12 @@ def test_uc_messages_of_one_packet_under_loss(guest, percent):
         check(sender_status == 1 and receiver_status == 1, sender.stderr, receiver.stderr)
         received = receiver.received()
         arrived, lost = received["messages"], received["lost_messages"]
-        comment("%d of %d messages arrived at %d %% loss", arrived, count, percent)
+        comment("%d of %d messages arrived, with %d %% of the packets lost", arrived, count, percent)
         # What was lost after the last one that arrived leaves no gap.
-        check(0 < arrived < count and arrived + lost <= count, received)
-        check(lost > 0 and received["bytes"] == arrived * size, received)
+        check(arrived < count and arrived + lost <= count, received)
+        check(received["bytes"] == arrived * size, received)
         check_subsequence(data, session.read("lossy"), size, arrived)
+        return arrived, lost
 
 
 def check_subsequence(data, found, size, count):
