@@ -4,9 +4,10 @@
 
     proxy.py PORT HOST:PORT JSON
 
-JSON is such as {"offer": {"pmtu": 1024}, "answer": {"rkey": 1}}: members of the one offer and the one
-answer that get another value; a text such as "+4096" is added to what was there. When the receiver's
-end of the connection goes, the sender's stays open: the sender is left alone with silence."""
+JSON is such as {"offer": {"pmtu": 1024}, "answer": {"rkey": 1}}: members of the one offer and the
+one answer that get another value; a text such as "+4096" is added to what was there. When the
+receiver's end of the connection goes, the sender's stays open: the sender is left alone with
+silence."""
 import json
 import socket
 import sys

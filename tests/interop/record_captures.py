@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Records captures/rc.pcapng and captures/uc.pcapng: one session each of `xdp2roce send` with soft-RoCE,
-as the path between them sees it. Needs root and the lab."""
+"""Records captures/rc.pcapng and captures/uc.pcapng: one session each of `xdp2roce send` with
+soft-RoCE, as the path between them sees it. Needs root and the lab."""
 import os
 import struct
 import sys

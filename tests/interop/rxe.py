@@ -92,8 +92,8 @@ class Session:
                                    "sed 's/.*pid=\\([0-9]*\\).*/\\1/')" % rig.PORT)
 
     def send(self, *arguments, to=None, namespace=None, prefix=()):
-        return rig.Process(self, ["ip", "netns", "exec", namespace or self.guest.namespace, *prefix,
-                                  PROGRAM, "send", "--to", to or self.guest.ADDRESS, "--json", "--quiet",
+        namespace = namespace or self.guest.namespace
+        return rig.Process(self, ["ip", "netns", "exec", namespace, *prefix, PROGRAM, "send", "--to", to or self.guest.ADDRESS, "--json", "--quiet",
                                   *PATIENCE, *map(str, arguments)])
 
     # A whole transfer.
@@ -126,7 +126,8 @@ class Session:
         return sent, received
 
     def hashes(self, names):
-        lines = self.guest.run("sh", "-c", "cd %s && sha256sum %s" % (self.received, " ".join(names)))
+        lines = self.guest.run("sh", "-c", "cd %s && sha256sum %s" %
+                               (self.received, " ".join(names)))
         return dict(reversed(line.split()) for line in lines.splitlines())
 
     def read(self, name):
@@ -187,7 +188,8 @@ class Dropper:
         self._attach("off")
 
     def _attach(self, *what):
-        rig.run("ip", "-n", self.namespace, "link", "set", "dev", self.interface, "xdpgeneric", *what)
+        rig.run("ip", "-n", self.namespace, "link", "set", "dev", self.interface, "xdpgeneric",
+                *what)
 
 
 class SecondSender:

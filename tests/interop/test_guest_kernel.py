@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The sender on the guest's own kernel: the XDP program loads, tests/bpf and some of tests/net pass there.
-Prints TAP; exit status 77 where no guest can run."""
+"""The sender on the guest's own kernel: the XDP program loads, tests/bpf and some of tests/net pass
+there. Prints TAP; exit status 77 where no guest can run."""
 import glob
 import os
 import re
@@ -14,9 +14,11 @@ from guest import TOP  # noqa: E402
 from tap import cases, check, main  # noqa: E402
 
 BUILD = "build/release-gcc/tests/bpf/"
-BPF = sorted(os.path.basename(path)[:-2] for path in glob.glob(os.path.join(TOP, "tests/bpf/test_*.c")))
-NET = ["sizes.size 65537 256", "sizes.size 1025 1024", "sizes.size 2049 2048", "sizes.eight_streams",
-       "loss.lost_frame 33", "loss.lost_acks", "slots.rnr_without_end", "slots.slow_reader 2 posted"]
+BPF = sorted(os.path.basename(path)[:-2]
+             for path in glob.glob(os.path.join(TOP, "tests/bpf/test_*.c")))
+NET = ["sizes.size 65537 256", "sizes.size 1025 1024", "sizes.size 2049 2048",
+       "sizes.eight_streams", "loss.lost_frame 33", "loss.lost_acks", "slots.rnr_without_end",
+       "slots.slow_reader 2 posted"]
 LARGEST = "sizes.size 4097 4096"  # AF_XDP sends it in several buffers, since Linux 6.6
 
 

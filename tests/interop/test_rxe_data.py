@@ -68,7 +68,8 @@ def test_uc_messages_of_many_packets(guest, pmtu):
     """On a clean path, and slowly enough for the guest: UC does not wait for anybody."""
     with Session(guest) as session:
         capture = session.capture()
-        session.transfer(sizes(pmtu), "--transport", "uc", "--pmtu", pmtu, "--message-size", "64KiB")
+        session.transfer(sizes(pmtu), "--transport", "uc", "--pmtu", pmtu, "--message-size",
+                         "64KiB")
         found = opcodes(capture.frames())
         check(found == {opcode | UC for opcode in WITH_IMMEDIATE}, found)
         check(not wire.replies(capture.frames()), "an answer to UC")
@@ -82,8 +83,8 @@ def test_uc_messages_of_one_packet_under_loss(guest, percent):
 
 
 def test_uc_messages_of_many_packets_under_loss(guest):
-    """Soft-RoCE takes nothing more after a Middle or Last was lost, a defect of its own (README.md).
-    What arrived before is right, and the rest is missed."""
+    """Soft-RoCE takes nothing more after a Middle or Last was lost, a defect of its own
+    (README.md). What arrived before is right, and the rest is missed."""
     lossy_uc(guest, 3 * 1024, 2)
 
 
@@ -97,7 +98,7 @@ def lossy_uc(guest, size, percent, count=100):
         check(sender_status == 1 and receiver_status == 1, sender.stderr, receiver.stderr)
         received = receiver.received()
         arrived, lost = received["messages"], received["lost_messages"]
-        comment("%d of %d messages arrived, with %d %% of the packets lost", arrived, count, percent)
+        comment("%d of %d messages arrived, with %d %% of packets lost", arrived, count, percent)
         # What was lost after the last one that arrived leaves no gap.
         check(arrived < count and arrived + lost <= count, received)
         check(received["bytes"] == arrived * size, received)

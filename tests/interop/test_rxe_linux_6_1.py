@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The essence of the other files with Linux 6.1, Debian 12's, in the guest. Prints TAP; exit status 77
-where no guest can run."""
+"""The essence of the other files with Linux 6.1, Debian 12's, in the guest. Prints TAP; exit status
+77 where no guest can run."""
 import os
 import sys
 

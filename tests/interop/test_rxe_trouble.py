@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Loss, refusals, errors and crashes between `xdp2roce send` and soft-RoCE. Prints TAP; exit status 77
-where no guest can run."""
+"""Loss, refusals, errors and crashes between `xdp2roce send` and soft-RoCE. Prints TAP; exit status
+77 where no guest can run."""
 import itertools
 import json
 import os
@@ -164,7 +164,8 @@ def test_receiver_that_is_killed(guest):
     with Session(guest) as session:
         capture = session.capture()
         receiver = session.recv("--streams", "0", "--slots", "2", "--reader-delay", "100ms")
-        sender = session.send("--pattern", "--messages", 100000, "--message-size", 8192, "--retry", 1)
+        sender = session.send("--pattern", "--messages", 100000, "--message-size", 8192,
+                              "--retry", 1)
         capture.await_frames(lambda frames: len(frames) > 10, "traffic", 30)
         session.kill_in_guest()
         receiver.finish(30)
@@ -220,7 +221,7 @@ def test_two_senders_with_four_streams_each(guest):
             check(sender.finish(60) == 0, sender.stderr)
         check(receiver.finish(60) == 0, receiver.stderr)
         received = receiver.json()
-        check(len(received) == 8 and all(stream["state"] == "complete" for stream in received), received)
+        check([stream["state"] for stream in received] == ["complete"] * 8, received)
         check(len({stream["peer"].split(":")[0] for stream in received}) == 2, received)
         session.check_contents(contents)
 
