@@ -281,8 +281,10 @@ static void check_peer(struct argp_state *state, struct send_options *options)
 {
 	struct sender_options *sender = &options->sender;
 
-	if (!sender->peer)
+	if (!sender->peer) {
 		argp_error(state, "--to HOST is missing: name the receiver");
+		return;
+	}
 	if (!sender->peer->takes_immediate && options->immediate && sender->immediate)
 		argp_error(state, "%s:// takes no immediates: leave --immediate out",
 			   sender->peer->scheme);
