@@ -98,7 +98,7 @@ $(BPF_TESTS): $(BUILD)/tests/bpf/frame.o $(BUILD)/tests/bpf/harness.o
 $(BUILD)/tests/bpf/%.o: $(BUILD)/bpf/ack_processor.skel.h
 
 unit-tests: $(UNIT)
-tests: $(UNIT) $(BPF_TESTS) $(BENCH)
+tests: $(UNIT) $(BPF_TESTS) $(BENCH) $(BUILD)/tests/net/receiver
 
 # Fuzzers: one libFuzzer program per file of tests/fuzz, on an archive of its own.
 FUZZERS = $(patsubst tests/fuzz/%.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))

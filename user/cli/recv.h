@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `xdp2roce recv`: what its parts share. recv_options.c reads the options, recv.c accepts senders,
- * recv_stream.c serves one of them with a receiver of recv_session.h, recv_message.c checks its
- * messages, recv_output.c puts payload where it belongs, recv_report.c says what came of it.
+ * `xdp2roce recv`: what its parts share. recv_options.c reads the options, recv_accept.c accepts
+ * senders, recv_stream.c serves one of them with a receiver of recv_session.h, recv_message.c
+ * checks its messages, recv_output.c puts payload where it belongs, recv_report.c says what came of
+ * it.
  */
 #ifndef USER_CLI_RECV_H
 #define USER_CLI_RECV_H
@@ -14,6 +15,7 @@
 #include <stdint.h>
 
 #include <xdp2roce/error.h>
+#include <xdp2roce/xdp2roce.h>
 
 #include "../connect/exchange.h"
 #include "../receiver/soft.h"
@@ -42,7 +44,9 @@ struct recv_options {
 	uint8_t credits;
 	struct faults_config faults;
 	uint64_t reader_delay_ns;
-	uint64_t timeout_ns; /* 0: none */
+	uint64_t timeout_ns;             /* 0: none */
+	xdp2roce_on_message *on_message; /* takes the messages instead of output; NULL: none */
+	void *context;
 };
 
 /* What all streams share. */
@@ -98,7 +102,15 @@ struct recv_interface {
 
 int recv_interface_find(struct recv_interface *interface, int connection, struct error *error);
 
+/* The defaults. */
+void recv_options_init(struct recv_options *options);
 int recv_options_parse(struct recv_options *options, int argc, char **argv);
+
+/*
+ * Receives as the options say, until as many streams have ended as they want, or stop_fd becomes
+ * readable (it is read once then). 0 when every stream is complete; -EIO when one was not.
+ */
+int recv_serve(const struct recv_options *options, int stop_fd, struct error *error);
 
 struct recv_output {
 	int fd; /* -1: discard */

@@ -166,6 +166,31 @@ static int find_payload(struct recv_session *session, const struct receiver_mess
 						    : 0;
 }
 
+/* To the program's own function, or to the output. */
+static int hand_over(struct recv_session *session, const struct receiver_message *message,
+		     const struct payload *payload)
+{
+	const struct recv_options *options = session->options;
+	const struct xdp2roce_message handed = {
+		.stream = session->stream->offer.name,
+		.peer = session->stream->peer,
+		.number = message->number,
+		.payload = payload->bytes,
+		.length = payload->length,
+	};
+	int rc;
+
+	if (!options->on_message)
+		return recv_output_write(&session->output, payload->bytes, payload->length,
+					 session->shared->stop, session->error);
+	rc = options->on_message(options->context, &handed);
+	return rc ? error_set(
+			    session->error, ECANCELED,
+			    "the receiving program ended the stream at message %llu (its code %d)",
+			    (unsigned long long)message->number, rc)
+		  : 0;
+}
+
 static int write_message(struct recv_session *session, const struct receiver_message *message)
 {
 	struct recv_stream *stream = session->stream;
@@ -176,8 +201,7 @@ static int write_message(struct recv_session *session, const struct receiver_mes
 	if (!rc && !behind)
 		rc = find_payload(session, message, &payload);
 	if (!rc && payload.bytes)
-		rc = recv_output_write(&session->output, payload.bytes, payload.length,
-				       session->shared->stop, session->error);
+		rc = hand_over(session, message, &payload);
 	if (!rc)
 		rc = delay_reader(session);
 	if (!rc && payload.bytes && session->counts) {

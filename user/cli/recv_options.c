@@ -234,6 +234,19 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 	return 0;
 }
 
+void recv_options_init(struct recv_options *options)
+{
+	*options = (struct recv_options){
+		.port = EXCHANGE_PORT,
+		.streams = 1,
+		.slots = DEFAULT_SLOTS,
+		.memory = DEFAULT_MEMORY,
+		.credits = RESPONDER_CREDITS_POSTED,
+		.rnr_timer = DEFAULT_RNR_TIMER,
+		.gid_index = -1,
+	};
+}
+
 int recv_options_parse(struct recv_options *options, int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -245,15 +258,7 @@ int recv_options_parse(struct recv_options *options, int argc, char **argv)
 	};
 	static char name[] = "xdp2roce recv"; /* what help and complaints call it */
 
-	*options = (struct recv_options){
-		.port = EXCHANGE_PORT,
-		.streams = 1,
-		.slots = DEFAULT_SLOTS,
-		.memory = DEFAULT_MEMORY,
-		.credits = RESPONDER_CREDITS_POSTED,
-		.rnr_timer = DEFAULT_RNR_TIMER,
-		.gid_index = -1,
-	};
+	recv_options_init(options);
 	argv[0] = name;
 	argp_err_exit_status = 2;
 	return argp_parse(&argp, argc, argv, 0, NULL, options);
