@@ -17,6 +17,7 @@
 #define OWNER_BYTES 65536u    /* the smallest ring: 16 packets of one chunk */
 #define SPIN_NS 20000u        /* turns without work before the worker sleeps */
 #define COMPLETION_NS 200000u /* nothing tells of completions: look again after this */
+#define EARLY_NS 100000u      /* a sleep ends late by about so much: the rest is spent awake */
 #define STATUS_NS 20000000u
 
 _Static_assert(RETRANSMISSION_MIN *XSK_CHUNK >= OWNER_BYTES, "a ring owns whole 64 KiB pieces");
@@ -259,16 +260,21 @@ static bool turn(struct worker *worker)
 	return busy || sent;
 }
 
-static uint64_t next_deadline(const struct worker *worker, uint64_t now)
+/* Until when the worker may sleep when nobody wakes it. */
+static uint64_t sleep_end(const struct worker *worker, uint64_t now)
 {
-	uint64_t next = now + STATUS_NS;
+	uint64_t end = now + STATUS_NS;
 
-	if (xsk_outstanding(worker->xsk) && next > now + COMPLETION_NS)
-		next = now + COMPLETION_NS;
-	for (uint32_t i = 0; i < worker->stream_count; i++)
-		if (stream_deadline(&worker->streams[i]) < next)
-			next = stream_deadline(&worker->streams[i]);
-	return next;
+	if (xsk_outstanding(worker->xsk) && end > now + COMPLETION_NS)
+		end = now + COMPLETION_NS;
+	for (uint32_t i = 0; i < worker->stream_count; i++) {
+		uint64_t due = stream_deadline(&worker->streams[i]);
+
+		due = due > EARLY_NS ? due - EARLY_NS : 0;
+		if (due < end)
+			end = due;
+	}
+	return end;
 }
 
 /* Sets every flag that makes others wake the worker. Returns false when something is there already.
@@ -299,20 +305,17 @@ static void disarm(struct worker *worker)
 
 static void sleep_until_needed(struct worker *worker)
 {
+	uint64_t now = worker_now(), end = sleep_end(worker, now);
+	struct timespec timeout = {
+		.tv_sec = (time_t)((end - now) / 1000000000u),
+		.tv_nsec = (long)((end - now) % 1000000000u),
+	};
 	struct epoll_event events[4];
-	uint64_t now, until;
 
-	if (arm(worker)) {
-		now = worker_now();
-		until = next_deadline(worker, now);
-		if (until > now) {
-			struct timespec timeout = {
-				.tv_sec = (time_t)((until - now) / 1000000000u),
-				.tv_nsec = (long)((until - now) % 1000000000u),
-			};
-			epoll_pwait2(worker->poll_set, events, 4, &timeout, NULL);
-		}
-	}
+	if (end <= now)
+		return;
+	if (arm(worker))
+		epoll_pwait2(worker->poll_set, events, 4, &timeout, NULL);
 	disarm(worker);
 }
 
