@@ -34,6 +34,8 @@ static void check_offer(const char *text, size_t length)
 	require(!memcmp(first.ip, second.ip, 16) && !strcmp(first.name, second.name));
 	require(first.qpn == second.qpn && first.psn == second.psn &&
 		first.message_size == second.message_size);
+	require(first.uc == second.uc && first.immediate == second.immediate &&
+		first.packet_mode == second.packet_mode && first.record == second.record);
 }
 
 static void check_answer(const char *text, size_t length)

@@ -74,13 +74,23 @@ def checksum(header):
     return ~total & 0xFFFF
 
 
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
 class Sender:
     """One stream: the TCP exchange, and frames over a packet socket."""
 
-    def __init__(self, version=4, pmtu=1024, uc=False, immediate=True, message_size=65536, vlan=None,
+    def __init__(self, version=4, pmtu=1024, uc=False, immediate=True, message_size=65536, vlan=None, segmentation="message", record=False,
                  name="stream.bin", psn=0xFFFFF0):
         self.version, self.pmtu, self.uc, self.immediate = version, pmtu, uc, immediate
         self.vlan, self.psn, self.number = vlan, psn, 0
+        self.packet_mode, self.record = segmentation == "packet", record
         self.source, self.destination = ADDRESS[version]
         self.qpn = random.randrange(2, 1 << 24)
         self.packets = []  # (opcode, headers and payload, AckReq)
@@ -90,7 +100,8 @@ class Sender:
         self.control = socket.create_connection((self.destination, PORT), timeout=10)
         self.reader = self.control.makefile("r")
         self.say(offer={"name": name, "ip": self.source, "qpn": self.qpn, "psn": psn,
-                        "transport": "uc" if uc else "rc", "immediate": immediate, "pmtu": pmtu,
+                        "transport": "uc" if uc else "rc", "immediate": immediate,
+                        "segmentation": segmentation, "record": record, "pmtu": pmtu,
                         "message_size": message_size})
         self.answer = self.hear("answer")
 
@@ -104,17 +115,31 @@ class Sender:
             raise ConnectionError(message["error"])
         return message[kind]
 
-    def add_message(self, payload):
+    def add_write(self, offset, payload, immediate):
+        """One RDMA Write to this place in the message's slot."""
         slot = self.number % self.answer["slot_count"]
-        reth = struct.pack(">QII", self.answer["address"] + slot * self.answer["slot_size"],
+        reth = struct.pack(">QII", self.answer["address"] + slot * self.answer["slot_size"] + offset,
                            self.answer["rkey"], len(payload))
         parts = [payload[i:i + self.pmtu] for i in range(0, len(payload), self.pmtu)] or [b""]
         for i, part in enumerate(parts):
             first, last = i == 0, i == len(parts) - 1
-            immediate = last and self.immediate
+            tells = last and immediate
             opcode = (0x0A if last else 0x06) if first else (0x08 if last else 0x07)
-            body = (reth if first else b"") + (struct.pack(">I", self.number & 0xFFFFFFFF) if immediate else b"")
-            self.packets.append((opcode + immediate, body, part, last or i % 8 == 7))
+            body = (reth if first else b"") + (struct.pack(">I", self.number & 0xFFFFFFFF) if tells else b"")
+            self.packets.append((opcode + tells, body, part, last or i % 8 == 7))
+
+    def add_message(self, payload, **lies):
+        """lies: other values for fields of the record."""
+        step = self.pmtu if self.packet_mode else max(len(payload), 1)
+        starts = range(0, len(payload), step) or ([] if self.record else [0])
+        for at in starts:
+            end = at + step >= len(payload)
+            self.add_write(at, payload[at:at + step], self.immediate and end and not self.record)
+        if self.record:
+            fields = {"magic": b"X2CR", "version": 1, "flags": 0, "stream": 0, "crc": crc32c(payload),
+                      "message": self.number, "tai": 0, "length": len(payload), "missing": 0} | lies
+            self.add_write(self.answer["slot_size"] - 64,
+                           struct.pack("<4sHHIIQQQQ16x", *fields.values()), self.immediate)
         self.number += 1
 
     def frame(self, index):
@@ -356,6 +381,104 @@ def case_uc():
     sender.close()
 
 
+def case_records():
+    for segmentation in ("message", "packet"):
+        for immediate in (True, False):
+            sender, report = transfer(payloads(*SIZES), record=True, segmentation=segmentation,
+                                      immediate=immediate)
+            assert report["record"] and report["segmentation"] == segmentation, report
+    transfer(payloads(*[3000] * 40), ("--slots", "3", "--reader-delay", "1ms"), record=True,
+             segmentation="packet")
+    transfer(payloads(*[3000] * 40), segmentation="packet")  # the offer is of the largest
+
+
+LIES = {"magic": b"XXXX", "version": 2, "flags": 0x100, "crc": 1, "message": 3, "length": 1 << 40}
+
+
+def case_bad_records_of_rc():
+    for field, value in LIES.items():
+        with tempfile.NamedTemporaryFile() as output:
+            receiver = Receiver("--json", "--output", output.name)
+            sender = Sender(record=True)
+            first, second = payloads(3000, 2000)
+            sender.add_message(first)
+            sender.add_message(second, **{field: value})
+            sender.run()
+            try:
+                sender.finish(2, 5000)
+                raise AssertionError(f"a bad record was taken: {field}")
+            except ConnectionError as refusal:
+                assert "record of message 1 is bad" in str(refusal), refusal
+            report, = receiver.end(1)
+            assert report["bad_records"] == 1 and report["messages"] == 1, report
+            assert output.read() == first, "other payload was written"
+            sender.close()
+
+
+def case_bad_records_of_uc():
+    """The stream goes on: what is wrong is left out and counted."""
+    with tempfile.NamedTemporaryFile() as output:
+        receiver = Receiver("--json", "--output", output.name, "--slots", "32")
+        sender = Sender(record=True, uc=True, segmentation="packet")
+        messages = payloads(*[3000] * (2 * len(LIES)))
+        lies = iter(LIES.items())
+        for n, message in enumerate(messages):
+            sender.add_message(message, **(dict([next(lies)]) if n % 2 else {}))
+        sender.run_uc()
+        assert sender.finish(len(messages), 3000 * len(messages)) == \
+            {"messages": len(LIES), "bytes": 3000 * len(LIES)}
+        report, = receiver.end(1)
+        assert report["bad_records"] == len(LIES) - 1, report  # a wrong CRC is a loss
+        assert report["lost_messages"] == len(LIES), report
+        assert "the record of message 1 is bad: it does not start" in report["error"], report
+        assert output.read() == b"".join(messages[::2]), "other payload was written"
+        sender.close()
+
+
+def case_packet_mode_of_other_sizes():
+    """Without a record only the last packet's length is seen, and the sum at the end."""
+    receiver = Receiver("--json")
+    sender = Sender(segmentation="packet", message_size=3000)
+    for size in (3000, 2999):
+        sender.add_message(payloads(size)[0])
+    sender.run()
+    try:
+        sender.finish(2, 5999)
+        raise AssertionError("another size was taken")
+    except ConnectionError as refusal:
+        assert "message 1 ends with a packet of 951 bytes" in str(refusal), refusal
+        assert "--record on" in str(refusal), refusal
+    receiver.end(1)
+    sender.close()
+    receiver = Receiver("--json")
+    sender = Sender(segmentation="packet", message_size=3000)
+    sender.add_message(payloads(3000 - 1024)[0])
+    sender.run()
+    assert sender.finish(1, 1976) == {"messages": 1, "bytes": 3000}
+    receiver.end(1)
+    sender.close()
+
+
+def case_uc_duplicates_and_late_ones():
+    """Each message once, in order, whatever comes twice or behind its successor."""
+    for record in (True, False):
+        with tempfile.NamedTemporaryFile() as output:
+            receiver = Receiver("--json", "--output", output.name)
+            sender = Sender(record=record, uc=True)
+            messages = payloads(*[500] * 6)
+            for message in messages:
+                sender.add_message(message)
+            per_message = len(sender.packets) // 6
+            for n in (0, 1, 1, 3, 2, 4, 0, 5):
+                for index in range(n * per_message, (n + 1) * per_message):
+                    sender.frames.send(sender.frame(index))
+            assert sender.finish(6, 3000) == {"messages": 5, "bytes": 2500}
+            report, = receiver.end(1)
+            assert report["lost_messages"] == 1, report
+            assert output.read() == b"".join(messages[:2] + messages[3:]), "another order"
+            sender.close()
+
+
 def case_streams_at_once():
     with tempfile.TemporaryDirectory() as scratch:
         receiver = Receiver("--json", "--streams", "3", "--output", scratch)
@@ -439,6 +562,8 @@ def refused(options, sentence, **sender_options):
 def case_refusals():
     refused(("--memory", "1MiB"), "--memory", message_size=1 << 20)
     refused(("--slot-size", "4096"), "--slot-size", message_size=5000)
+    refused(("--slot-size", "4096"), "and their records of 64", message_size=4033, record=True)
+    refused((), "--record on", uc=True, segmentation="packet")
     ip("-n", B, "link", "set", "veth0", "mtu", "1500")
     try:
         refused((), "needs an MTU of 4160, but the receiver's veth0 has 1500", pmtu=4096)

@@ -28,6 +28,7 @@ import wire
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = os.path.abspath(os.environ.get("XDP2ROCE", os.path.join(TOP, "build/xdp2roce")))
 TX_IP, RX_IP = "192.0.2.1", "192.0.2.2"
+TX_IP6, RX_IP6 = "fd00::1", "fd00::2"
 PORT = 18515
 ROCE_PORT = 4791
 ICMP = "icmp or (icmp6 and not (ip6[40] >= 133 and ip6[40] <= 137))"  # but neighbour discovery
@@ -178,7 +179,8 @@ class Capture:
     """A packet socket with a filter. The kernel keeps the frames until they are asked for."""
 
     BUFFER = 256 << 20
-    SO_TIMESTAMPNS, SOL_PACKET, PACKET_STATISTICS, PACKET_OUTGOING = 35, 263, 6, 4
+    SO_TIMESTAMPNS, SOL_PACKET, PACKET_STATISTICS, PACKET_AUXDATA = 35, 263, 6, 8
+    PACKET_OUTGOING = 4
     filters = {}
 
     def __init__(self, namespace, interface, expression):
@@ -193,6 +195,7 @@ class Capture:
         opened.setsockopt(socket.SOL_SOCKET, 26, program)  # SO_ATTACH_FILTER
         opened.setsockopt(socket.SOL_SOCKET, 33, self.BUFFER)  # SO_RCVBUFFORCE
         opened.setsockopt(socket.SOL_SOCKET, self.SO_TIMESTAMPNS, 1)
+        opened.setsockopt(self.SOL_PACKET, self.PACKET_AUXDATA, 1)
         opened.bind((self.interface, 3))  # ETH_P_ALL
         opened.setblocking(False)
         return opened
@@ -209,7 +212,7 @@ class Capture:
     def _take(self):
         while True:
             try:
-                data, extra, _, address = self.socket.recvmsg(65536, 64)
+                data, extra, _, address = self.socket.recvmsg(65536, 128)
             except BlockingIOError:
                 return
             except OSError as error:
@@ -218,8 +221,11 @@ class Capture:
                 continue
             stamp = next((wire.TIMESPEC.unpack(value[:16]) for level, kind, value in extra
                           if kind == self.SO_TIMESTAMPNS), (0, 0))
+            # The kernel takes the VLAN tag out of the frame and tells it beside it.
+            tag = next((wire.vlan_tag(value) for level, kind, value in extra
+                        if (level, kind) == (self.SOL_PACKET, self.PACKET_AUXDATA)), None)
             self.taken.append(wire.Frame(stamp[0] + stamp[1] / 1e9,
-                                         address[2] == self.PACKET_OUTGOING, data))
+                                         address[2] == self.PACKET_OUTGOING, data, tag))
 
     def frames(self):
         """All frames until now, oldest first; it is a failure to have missed one."""
@@ -329,6 +335,12 @@ class Rig:
 
     def ip(self, namespace, *lines):
         return run("ip", "-n", namespace, "-batch", "-", text="\n".join(lines) + "\n")
+
+    def add_ipv6(self):
+        """And link-local addresses, which neighbour discovery asks from."""
+        for namespace, interface, address in ((self.tx, "tx0", TX_IP6), (self.rx, "rx0", RX_IP6)):
+            self.ip(namespace, "addr add %s/64 dev %s nodad" % (address, interface),
+                    "addr add %s/64 dev %s nodad" % (address.replace("fd00", "fe80"), interface))
 
     def allow_icmp_from(self, address):
         """For the end whose process is killed: its guard on UDP 4791 dies with it."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Frames as they are on the wire: IPv4, UDP, BTH; and pcap files of them."""
+"""Frames as they are on the wire: VLAN, IPv4 or IPv6, UDP, BTH; and pcap files of them."""
 import select
 import socket
 import struct
@@ -14,10 +14,27 @@ PSNS = 1 << 24
 
 
 class Frame:
-    """One Ethernet frame. The fields of BTH are those of RoCEv2 over IPv4."""
+    """One Ethernet frame; data is without its VLAN tag, of which tci is what follows the type."""
 
-    def __init__(self, time, outgoing, data):
-        self.time, self.outgoing, self.data = time, outgoing, data
+    def __init__(self, time, outgoing, data, tci=None):
+        self.time, self.outgoing, self.data, self.tci = time, outgoing, data, tci
+        self.ipv6 = data[12:14] == b"\x86\xdd"
+        self.bth = 14 + (40 if self.ipv6 else 20) + 8
+
+    @property
+    def whole(self):
+        """As it was on the wire."""
+        if self.tci is None:
+            return self.data
+        return self.data[:12] + struct.pack(">HH", 0x8100, self.tci) + self.data[12:]
+
+    @property
+    def traffic_class(self):
+        return (int.from_bytes(self.data[14:16], "big") >> 4 & 0xFF) if self.ipv6 else self.data[15]
+
+    @property
+    def ttl(self):
+        return self.data[21 if self.ipv6 else 22]
 
     @property
     def source_ip(self):
@@ -29,27 +46,41 @@ class Frame:
 
     @property
     def opcode(self):
-        return self.data[42]
+        return self.data[self.bth]
 
     @property
     def pad(self):
-        return self.data[43] >> 4 & 3
+        return self.data[self.bth + 1] >> 4 & 3
 
     @property
     def ackreq(self):
-        return bool(self.data[50] & 0x80)
+        return bool(self.data[self.bth + 8] & 0x80)
 
     @property
     def psn(self):
-        return int.from_bytes(self.data[51:54], "big")
+        return int.from_bytes(self.data[self.bth + 9:self.bth + 12], "big")
 
     @property
     def syndrome(self):
-        return self.data[54]
+        return self.data[self.bth + 12]
 
     @property
     def is_ack(self):
         return self.opcode == ACKNOWLEDGE
+
+    @property
+    def payload(self):
+        """Of an RDMA Write, RC or UC: without headers, pad and ICRC."""
+        kind = self.opcode & 0x1F
+        extra = 16 * (kind in (WRITE_FIRST, WRITE_ONLY, WRITE_ONLY_IMM)) + \
+            4 * (kind in (WRITE_LAST_IMM, WRITE_ONLY_IMM))
+        return self.data[self.bth + 12 + extra:len(self.data) - 4 - self.pad]
+
+
+def vlan_tag(auxdata):
+    """The tag that struct tpacket_auxdata tells of, or None."""
+    status, _, _, _, _, tci, _ = struct.unpack("=IIIHHHH", auxdata[:20])
+    return tci if status & 1 << 4 else None
 
 
 def requests(frames):
@@ -74,8 +105,8 @@ def write_pcap(path, frames):
         for frame in frames:
             seconds = int(frame.time)
             out.write(struct.pack("=IIII", seconds, int((frame.time - seconds) * 1e9),
-                                  len(frame.data), len(frame.data)))
-            out.write(frame.data)
+                                  len(frame.whole), len(frame.whole)))
+            out.write(frame.whole)
 
 
 def wait_readable(handle, timeout):

@@ -216,6 +216,35 @@ Test(engine_segmentation, packet_mode_counts_every_packet_for_credits)
 	cr_expect(next(&seen), "credit for one message came");
 }
 
+/* A receiver that gives no credit beyond each answer: every message still gets through. The ring
+ * holds them all, since nothing completes here. */
+Test(engine_segmentation, packet_mode_asks_for_credit_before_it_waits_for_it)
+{
+	struct qp_config config = base();
+	struct seen seen;
+	uint32_t msn = 0;
+
+	config.record = true;
+	open_qp(&config);
+	qp.credits.unlimited = false;
+	for (int message = 0; message < 15; message++) {
+		start(2 * PMTU + 1, 2 * PMTU + 1, true);
+		while (qp_message_open(&qp)) {
+			bool asked = false;
+
+			for (; next(&seen); msn++)
+				asked |= seen.ackreq;
+			cr_assert(asked, "message %d waits, and nothing asks for an answer",
+				  message);
+			/* The answer comes when the next message is under way, too. */
+			if (!qp_message_open(&qp))
+				break;
+			qp_receive(&qp, 0, qp_highest_psn(&qp), 0x00, msn);
+		}
+	}
+	cr_expect_eq(msn, 15 * 4);
+}
+
 static struct xdp2roce_record record_of(uint32_t slot)
 {
 	struct xdp2roce_record record;

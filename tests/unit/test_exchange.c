@@ -21,6 +21,8 @@ static const struct exchange_offer offer_sample = {
 	.psn = 0xfffff0,
 	.uc = true,
 	.immediate = true,
+	.packet_mode = true,
+	.record = true,
 	.pmtu = 4096,
 	.message_size = 1ULL << 31,
 };
@@ -54,6 +56,8 @@ static void expect_offer_equal(const struct exchange_offer *a, const struct exch
 	cr_expect_eq(a->psn, b->psn);
 	cr_expect_eq(a->uc, b->uc);
 	cr_expect_eq(a->immediate, b->immediate);
+	cr_expect_eq(a->packet_mode, b->packet_mode);
+	cr_expect_eq(a->record, b->record);
 	cr_expect_eq(a->pmtu, b->pmtu);
 	cr_expect_eq(a->message_size, b->message_size);
 }
@@ -137,7 +141,8 @@ struct member_row {
 
 static const char offer_line[] = "{\"xdp2roce\":1,\"offer\":{\"name\":\"f\",\"ip\":\"10.0.0.1\","
 				 "\"qpn\":17,\"psn\":5,\"transport\":\"rc\","
-				 "\"immediate\":false,\"pmtu\":1024,\"message_size\":65536}}";
+				 "\"immediate\":false,\"segmentation\":\"message\","
+				 "\"record\":false,\"pmtu\":1024,\"message_size\":65536}}";
 static const char answer_line[] = "{\"xdp2roce\":1,\"answer\":{\"ip\":\"10.0.0.2\",\"qpn\":17,"
 				  "\"psn\":5,\"pmtu\":1024,\"rkey\":1,"
 				  "\"address\":4096,\"slot_size\":65536,\"slot_count\":4}}";
@@ -187,6 +192,16 @@ static const struct member_row offer_rows[] = {
 	{ "\"psn\":5", "\"psn\":16777216", "\"psn\": 16777216 in" },
 	{ "\"rc\"", "\"uc\"", NULL },
 	{ "\"rc\"", "\"ud\"", "expected \"rc\" or \"uc\"" },
+	{ "\"message\"", "\"packet\"", NULL },
+	{ "\"message\"", "\"packets\"",
+	  "\"segmentation\": \"packets\" in its offer, expected "
+	  "\"message\" or \"packet\"" },
+	{ "\"message\"", "\"packet\\u0000\"", "expected \"message\" or \"packet\"" },
+	{ "\"message\"", "true", "\"segmentation\": true in its offer" },
+	{ "\"segmentation\":\"message\",", "", "no \"segmentation\" in its offer: use the same" },
+	{ "\"record\":false", "\"record\":true", NULL },
+	{ "\"record\":false", "\"record\":\"on\"", "\"record\": \"on\" in its offer" },
+	{ "\"record\":false,", "", "no \"record\" in its offer: use the same version" },
 	{ "false", "0", "expected true or false" },
 	{ "false", "true", NULL },
 	{ "1024", "256", NULL },
@@ -316,7 +331,12 @@ Test(exchange, answer_against_offer)
 	cr_expect_eq(exchange_check_answer(&offer, &answer, &error), -EMSGSIZE);
 	cr_expect(strstr(error.text,
 			 "messages of 100 bytes do not fit into the receiver's slots of 99"));
-	answer.slot_size = 100;
+	offer.record = true;
+	answer.slot_size = 163;
+	cr_expect_eq(exchange_check_answer(&offer, &answer, &error), -EMSGSIZE);
+	cr_expect(strstr(error.text, "messages of 100 bytes and their records of 64 do not fit"));
+	answer.slot_size = 164;
+	cr_expect_eq(exchange_check_answer(&offer, &answer, &error), 0);
 	answer.pmtu = 512;
 	cr_expect_eq(exchange_check_answer(&offer, &answer, &error), -EPROTO);
 	answer.pmtu = 1024;

@@ -458,6 +458,24 @@ Test(source, bytes_of_a_known_stream_leave_as_they_arrive)
 	cr_assert_eq(stop(), 0);
 }
 
+Test(source, open_ended_messages_start_with_their_first_byte)
+{
+	int fd = make_stdin();
+
+	start_with(
+		(struct source_config){ .path = "-", .message_size = MESSAGE, .open_ended = true });
+	cr_assert_eq(source_total_bytes(source), 0);
+	cr_assert_eq(write(fd, "0123456789", 10), 10);
+	wait_for_bytes(10);
+	cr_assert_eq(view.length, MESSAGE);
+	cr_assert_not(view.ended);
+	close(fd);
+	while (!view.ended)
+		cr_assert_eq(wait_for_more(10), SOURCE_RING_MESSAGE);
+	cr_assert_eq(view.available, 10);
+	cr_assert_eq(stop(), 0);
+}
+
 Test(source, message_of_an_unknown_stream_starts_when_it_is_complete)
 {
 	uint8_t *content = make_content(MESSAGE);

@@ -24,6 +24,7 @@ struct peer {
 	uint16_t port;           /* by default */
 	bool takes_writes;       /* else one empty message is sent, and its refusal is the answer */
 	bool takes_immediate;    /* posts receives */
+	bool takes_record;       /* and packet mode: knows what a record is */
 	const char *access_hint; /* why it would refuse access to its memory, or what to do */
 
 	/* Reaches the receiver, before there are queue pairs. May lower sender->pmtu. */

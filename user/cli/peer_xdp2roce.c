@@ -126,6 +126,7 @@ const struct peer peer_xdp2roce = {
 	.port = EXCHANGE_PORT,
 	.takes_writes = true,
 	.takes_immediate = true,
+	.takes_record = true,
 	.access_hint = "rkey, address or size do not match its memory",
 	.connect = connect_streams,
 	.exchange = exchange_stream,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * `xdp2roce recv`: what its parts share. recv_options.c reads the options, recv.c accepts senders,
- * recv_stream.c serves one of them with a receiver of recv_session.h, recv_output.c puts payload
- * where it belongs, recv_report.c says what came of it.
+ * recv_stream.c serves one of them with a receiver of recv_session.h, recv_message.c checks its
+ * messages, recv_output.c puts payload where it belongs, recv_report.c says what came of it.
  */
 #ifndef USER_CLI_RECV_H
 #define USER_CLI_RECV_H
@@ -77,7 +77,8 @@ struct recv_stream {
 	bool qp_error;              /* the receiver's queue pair failed */
 	uint64_t lost_messages;     /* UC: numbers that were skipped */
 	uint64_t long_messages;     /* longer than their slot */
-	uint64_t overruns; /* messages whose slot was used again before they were written out */
+	uint64_t overruns;    /* messages whose slot was used again before they were written out */
+	uint64_t bad_records; /* messages whose record is none, or is of another message */
 	struct soft_report soft;
 	struct verbs_address verbs;
 	double seconds; /* from answer to end */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "endpoint.h"
 #include "faults_option.h"
 #include "recv.h"
 #include "units.h"
@@ -44,7 +45,7 @@ static const struct argp_option option_table[] = {
 	  "Exit after N streams (1); 0 goes on until interrupted", 0 },
 	{ "slots", OPTION_SLOTS, "N", 0, "Slots of each stream, 2 to 65536 (16)", 0 },
 	{ "slot-size", OPTION_SLOT_SIZE, "SIZE", 0,
-	  "Size of a slot (the sender's largest message, rounded up to 4096)", 0 },
+	  "Size of a slot (the sender's largest message, with its record, rounded up to 4096)", 0 },
 	{ "memory", OPTION_MEMORY, "SIZE", 0, "Limit for the slots of all streams (1GiB)", 0 },
 	{ "hugepages", OPTION_HUGEPAGES, NULL, 0, "Keep the slots in huge pages", 0 },
 	{ "rnr-timer", OPTION_RNR_TIMER, "CODE", 0,
@@ -77,36 +78,16 @@ static const struct argp_option option_table[] = {
 	{ 0 },
 };
 
-/* ADDR, ADDR:PORT, :PORT, [IPv6]:PORT; an IPv6 address without brackets has no port. */
 static int parse_listen(const char *text, struct recv_options *options, struct error *error)
 {
-	const char *host = text, *port = strrchr(text, ':');
-	size_t length;
-	uint64_t number;
-	int rc;
+	struct endpoint endpoint = { .port = options->port };
+	int rc = parse_endpoint(text, &endpoint, error);
 
-	if (*text == '[') {
-		const char *end = strchr(text, ']');
-
-		if (!end || (end[1] && end[1] != ':'))
-			return error_set(error, EINVAL, "'%s' is not [ADDR]:PORT", text);
-		host = text + 1;
-		length = (size_t)(end - host);
-		port = end[1] ? end + 1 : NULL;
-	} else {
-		if (port && strchr(text, ':') != port)
-			port = NULL;
-		length = port ? (size_t)(port - text) : strlen(text);
-	}
-	if (length >= sizeof(options->host))
-		return error_set(error, EINVAL, "the address to listen at is too long");
-	memcpy(options->host, host, length);
-	options->host[length] = 0;
-	if (!port)
-		return 0;
-	rc = parse_number(port + 1, "the port", 0, 65535, &number, error);
-	options->port = (uint16_t)number;
-	return rc;
+	if (rc)
+		return rc;
+	memcpy(options->host, endpoint.host, sizeof(options->host));
+	options->port = endpoint.port;
+	return 0;
 }
 
 static int parse_credits(const char *text, uint8_t *credits, struct error *error)

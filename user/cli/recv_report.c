@@ -35,6 +35,10 @@ static void report_json(const struct recv_stream *stream, const struct figure *f
 	json_object_object_add(object, "peer", json_object_new_string(stream->peer));
 	json_object_object_add(object, "transport",
 			       json_object_new_string(stream->offer.uc ? "uc" : "rc"));
+	json_object_object_add(object, "segmentation",
+			       json_object_new_string(stream->offer.packet_mode ? "packet"
+										: "message"));
+	json_object_object_add(object, "record", json_object_new_boolean(stream->offer.record));
 	json_object_object_add(object, "state",
 			       json_object_new_string(stream->complete ? "complete" : "failed"));
 	if (!stream->complete)
@@ -84,9 +88,11 @@ static void report_text(const struct recv_stream *stream, const struct figure *f
 	if (!stream->shared->options.soft)
 		snprintf(device, sizeof(device), " by %s port %u, GID %u", stream->verbs.device,
 			 stream->verbs.port, stream->verbs.gid_index);
-	fprintf(stderr, "xdp2roce recv: %s from %s%s %s in %.3f s (%.3f Gbit/s)%s\n",
-		stream->offer.name, stream->peer, device, stream->complete ? "complete" : "FAILED",
-		stream->seconds,
+	fprintf(stderr, "xdp2roce recv: %s from %s%s%s%s%s %s in %.3f s (%.3f Gbit/s)%s\n",
+		stream->offer.name, stream->peer, device, stream->offer.uc ? ", UC" : "",
+		stream->offer.packet_mode ? ", packet mode" : "",
+		stream->offer.record ? ", with records" : "",
+		stream->complete ? "complete" : "FAILED", stream->seconds,
 		stream->seconds > 0 ? (double)stream->bytes * 8e-9 / stream->seconds : 0.0, text);
 }
 
@@ -100,6 +106,7 @@ void recv_report(const struct recv_stream *stream)
 		{ "lost_messages", stream->lost_messages },
 		{ "long_messages", stream->long_messages },
 		{ "overruns", stream->overruns },
+		{ "bad_records", stream->bad_records },
 		{ NULL, 0 },
 	};
 	const struct figure responder[] = {

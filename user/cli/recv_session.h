@@ -8,6 +8,7 @@
 
 #include "../receiver/memory.h"
 #include "../receiver/message.h"
+#include "../receiver/record.h"
 #include "recv.h"
 
 struct recv_session;
@@ -56,7 +57,22 @@ struct recv_session {
 	struct recv_output output;
 	uint64_t written; /* messages that the reader is done with */
 	uint64_t next_number;
+	bool told; /* nobody sees the messages arrive: the sender's last word tells of them */
+	/* Messages are counted here: the receiver counts what the transport calls one, and those
+	 * that are late or come twice. */
+	bool counts;
+	bool copies;                 /* behind the slots there is room for a copy of one */
+	enum record_fault bad_fault; /* of the first bad record */
+	uint64_t bad_number;
 	bool settled; /* the sender knows how it ended */
 };
+
+/* Writes what is complete and releases its slots one by one. */
+int recv_write_messages(struct recv_session *session);
+/*
+ * Without immediates nothing holds the sender back, so a slot counts only when the sender is done,
+ * and only when none was used twice.
+ */
+int recv_write_plain_messages(struct recv_session *session);
 
 #endif

@@ -128,8 +128,10 @@ static void report(struct recv_session *session)
 	struct recv_stream *stream = session->stream;
 
 	soft_report(session->soft, session->soft_stream, &stream->soft);
-	stream->messages = stream->soft.counters.messages;
-	stream->bytes = stream->soft.counters.bytes;
+	if (!session->counts) {
+		stream->messages = stream->soft.counters.messages;
+		stream->bytes = stream->soft.counters.bytes;
+	}
 	stream->qp_error = stream->soft.state == RESPONDER_ERROR;
 }
 

@@ -27,34 +27,45 @@ static double now_seconds(void)
 
 static int check_offer(struct recv_session *session)
 {
-	uint32_t pmtu = session->stream->offer.pmtu;
+	const struct exchange_offer *offer = &session->stream->offer;
+	uint32_t pmtu = offer->pmtu;
 
 	if (pmtu < 256 || pmtu > 4096 || (pmtu & (pmtu - 1)))
 		return error_set(session->error, EINVAL,
 				 "the offered PMTU is %u; it must be 256, 512, 1024, 2048 or 4096",
 				 pmtu);
+	if (offer->uc && offer->packet_mode && !offer->record)
+		return error_set(session->error, EINVAL,
+				 "in UC packet mode without a record neither lost packets nor "
+				 "overruns can be seen: send with --record on");
 	session->answer.pmtu = pmtu;
+	session->told = !offer->immediate && (offer->packet_mode || offer->record ||
+					      !session->receiver->sees_plain_writes);
+	session->counts = session->told || offer->packet_mode || offer->record || offer->uc;
 	return session->receiver->check(session);
 }
 
 static int reserve_memory(struct recv_session *session)
 {
 	const struct recv_options *options = session->options;
-	uint64_t size = session->stream->offer.message_size, slots = options->slots;
+	const struct exchange_offer *offer = &session->stream->offer;
+	uint64_t size = exchange_slot_needed(offer);
 	uint64_t slot = options->slot_size ? options->slot_size : (size + PAGE - 1) / PAGE * PAGE;
-	uint64_t total;
+	bool copy = offer->uc && offer->record;
+	uint64_t slots = (uint64_t)options->slots + copy, total;
 
-	if (size > ROCE_MAX_MESSAGE)
+	if (offer->message_size > ROCE_MAX_MESSAGE)
 		return error_set(session->error, EMSGSIZE,
 				 "messages of %" PRIu64 " bytes are longer than RDMA allows (%u)",
-				 size, ROCE_MAX_MESSAGE);
+				 offer->message_size, ROCE_MAX_MESSAGE);
 	if (!slot)
 		slot = PAGE;
 	if (size > slot)
 		return error_set(session->error, EMSGSIZE,
-				 "messages of up to %" PRIu64 " bytes do not fit the receiver's "
+				 "messages of up to %" PRIu64 " bytes%s do not fit the receiver's "
 				 "slots of %" PRIu64 ": start it with a larger --slot-size",
-				 size, slot);
+				 offer->message_size,
+				 offer->record ? " and their records of 64" : "", slot);
 	pthread_mutex_lock(&session->shared->lock);
 	if (__builtin_mul_overflow(slot, slots, &total) ||
 	    total > options->memory - session->shared->memory_used)
@@ -70,6 +81,8 @@ static int reserve_memory(struct recv_session *session)
 	session->memory_reserved = total;
 	session->answer.slot_size = slot;
 	session->answer.slot_count = options->slots;
+	/* The copy lies behind what the sender can reach. */
+	session->copies = copy;
 	return receiver_memory_open(&session->memory, total, options->hugepages, session->error);
 }
 
@@ -94,147 +107,6 @@ static int wait_session(struct recv_session *session, bool connection, int timeo
 	return (fds[1].revents ? READY_MESSAGES : 0) | (fds[2].revents ? READY_CONNECTION : 0);
 }
 
-static int delay_reader(struct recv_session *session)
-{
-	uint64_t delay = session->options->reader_delay_ns;
-	struct pollfd stop = { .fd = session->shared->stop, .events = POLLIN };
-	struct timespec wait = {
-		.tv_sec = (time_t)(delay / 1000000000),
-		.tv_nsec = (long)(delay % 1000000000),
-	};
-
-	if (delay && ppoll(&stop, 1, &wait, NULL) > 0)
-		return error_set(session->error, EINTR, "the receiver was interrupted");
-	return 0;
-}
-
-/* RC numbers its messages without a gap, UC loses some and may deliver one late. */
-static int check_message(struct recv_session *session, const struct receiver_message *message)
-{
-	struct recv_stream *stream = session->stream;
-	bool first = !session->written;
-
-	if (message->length > session->answer.slot_size) {
-		stream->long_messages++;
-		return error_set(session->error, EMSGSIZE,
-				 "message %" PRIu64 " of %u bytes is longer than its slot of "
-				 "%" PRIu64,
-				 message->number, message->length, session->answer.slot_size);
-	}
-	if (!first && message->number != session->next_number && !stream->offer.uc)
-		return error_set(session->error, EPROTO,
-				 "the immediate of a message is %u where %u was expected: the "
-				 "sender must number its messages",
-				 (uint32_t)message->number, (uint32_t)session->next_number);
-	if (!first && message->number < session->next_number) {
-		stream->lost_messages -= stream->lost_messages > 0;
-		return 0;
-	}
-	if (!first)
-		stream->lost_messages += message->number - session->next_number;
-	session->next_number = message->number + 1;
-	return 0;
-}
-
-static int write_message(struct recv_session *session, const struct receiver_message *message)
-{
-	int rc = check_message(session, message);
-
-	if (!rc)
-		rc = recv_output_write(&session->output,
-				       session->memory.bytes +
-					       message->slot * session->answer.slot_size,
-				       message->length, session->shared->stop, session->error);
-	if (!rc)
-		rc = delay_reader(session);
-	return rc;
-}
-
-/*
- * UC has no back-pressure: when a message that goes to the same slot has come, or must have been
- * sent, before this one was written out, what was written may be of either.
- */
-static void check_overrun(struct recv_session *session, const struct receiver_message *message,
-			  uint64_t completed)
-{
-	struct receiver_message newest = session->receiver->message(session, completed - 1);
-
-	if (newest.number > message->number &&
-	    newest.number - message->number >= session->answer.slot_count)
-		session->stream->overruns++;
-}
-
-/* Writes what is complete and releases its slots one by one. */
-static int write_messages(struct recv_session *session)
-{
-	const struct recv_receiver *receiver = session->receiver;
-	uint64_t completed;
-	int failure = receiver->collect(session, &completed);
-
-	while (session->written != completed) {
-		struct receiver_message message = receiver->message(session, session->written);
-		int rc = write_message(session, &message);
-
-		if (rc)
-			return rc;
-		failure = receiver->collect(session, &completed);
-		check_overrun(session, &message, completed);
-		receiver->release(session, ++session->written);
-	}
-	return failure;
-}
-
-/*
- * Nobody saw them, so the lengths follow from the sender's count: all messages but the last are of
- * the offered size.
- */
-static int write_told_messages(struct recv_session *session)
-{
-	struct recv_stream *stream = session->stream;
-	uint64_t messages = stream->done.messages, left = stream->done.bytes;
-	uint64_t size = stream->offer.message_size;
-	int rc = 0;
-
-	if (messages && (left > messages * size || (messages > 1 && left <= (messages - 1) * size)))
-		return error_set(session->error, EPROTO,
-				 "%" PRIu64 " messages of up to %" PRIu64 " bytes with %" PRIu64
-				 " bytes in all cannot be told apart without immediates: send with "
-				 "--immediate on",
-				 messages, size, left);
-	for (uint64_t n = 0; n < messages && !rc; n++) {
-		uint64_t length = n + 1 < messages ? size : left;
-
-		rc = recv_output_write(&session->output,
-				       session->memory.bytes + n * session->answer.slot_size,
-				       length, session->shared->stop, session->error);
-		left -= length;
-	}
-	return rc;
-}
-
-/*
- * Without immediates nothing holds the sender back, so a slot counts only when the sender is done,
- * and only when none was used twice.
- */
-static int write_plain_messages(struct recv_session *session)
-{
-	const struct recv_receiver *receiver = session->receiver;
-	uint64_t messages = session->stream->done.messages;
-	int rc = receiver->sees_plain_writes ? receiver->collect(session, &messages) : 0;
-
-	if (rc)
-		return rc;
-	if (session->output.fd >= 0 && messages > session->answer.slot_count)
-		return error_set(session->error, EOVERFLOW,
-				 "%" PRIu64 " messages went into %u slots without immediates, so "
-				 "overwritten ones cannot be told: send with --immediate, or "
-				 "receive with more --slots",
-				 messages, session->answer.slot_count);
-	if (messages > session->answer.slot_count)
-		return 0;
-	return receiver->sees_plain_writes ? write_messages(session) : write_told_messages(session);
-}
-
 /* Frames that overtook each other or were delayed may still come after the sender's last word. */
 static int await_messages(struct recv_session *session)
 {
@@ -245,7 +117,7 @@ static int await_messages(struct recv_session *session)
 	for (;;) {
 		double left = until - now_seconds();
 
-		rc = stream->offer.immediate ? write_messages(session) : 0;
+		rc = stream->offer.immediate ? recv_write_messages(session) : 0;
 		session->receiver->report(session);
 		if (rc || stream->messages >= stream->done.messages || left <= 0)
 			return rc;
@@ -262,6 +134,43 @@ static int await_messages(struct recv_session *session)
 	}
 }
 
+/* Those after the last one that came leave no gap in the numbers. */
+static void count_lost(struct recv_stream *stream)
+{
+	uint64_t arrived = stream->messages + (stream->offer.record ? stream->overruns : 0);
+
+	if (stream->offer.uc && stream->done.messages > arrived)
+		stream->lost_messages = stream->done.messages - arrived;
+}
+
+/* Nobody tells of them, and UC may deliver some yet. */
+static int await_told_messages(struct recv_session *session)
+{
+	struct pollfd stop = { .fd = session->shared->stop, .events = POLLIN };
+
+	if (session->stream->offer.uc && poll(&stop, 1, STRAGGLERS_MS) > 0)
+		return error_set(session->error, EINTR, "the receiver was interrupted");
+	return 0;
+}
+
+/* What became of the messages that are missing, as far as records tell. */
+static void name_losses(struct recv_session *session)
+{
+	const struct recv_stream *stream = session->stream;
+	char *text = session->error->text;
+	size_t used = strlen(text), room = sizeof(session->error->text);
+
+	if (!stream->offer.record)
+		return;
+	used += (size_t)snprintf(text + used, room - used,
+				 "; %" PRIu64 " were lost, %" PRIu64
+				 " overwritten before they were written out",
+				 stream->lost_messages, stream->overruns);
+	if (stream->bad_records && used < room)
+		snprintf(text + used, room - used, ", the record of message %" PRIu64 " is bad: %s",
+			 session->bad_number, record_fault_text(session->bad_fault));
+}
+
 /* Tells the sender what has arrived, and both what is missing. */
 static int settle(struct recv_session *session)
 {
@@ -272,38 +181,37 @@ static int settle(struct recv_session *session)
 	if (rc)
 		return rc;
 	session->settled = true;
-	if (received.messages != stream->done.messages || received.bytes != stream->done.bytes)
-		return error_set(session->error, EIO,
-				 "the sender sent %" PRIu64 " messages with %" PRIu64 " bytes, but "
-				 "%" PRIu64 " messages with %" PRIu64 " bytes arrived",
-				 stream->done.messages, stream->done.bytes, received.messages,
-				 received.bytes);
-	return 0;
+	if (received.messages == stream->done.messages && received.bytes == stream->done.bytes)
+		return 0;
+	rc = error_set(session->error, EIO,
+		       "the sender sent %" PRIu64 " messages with %" PRIu64 " bytes, but "
+		       "%" PRIu64 " messages with %" PRIu64 " bytes arrived",
+		       stream->done.messages, stream->done.bytes, received.messages,
+		       received.bytes);
+	name_losses(session);
+	return rc;
 }
 
 /* The sender says how much it was. */
 static int finish(struct recv_session *session)
 {
 	struct recv_stream *stream = session->stream;
-	bool seen = stream->offer.immediate || session->receiver->sees_plain_writes;
 	int rc = exchange_read_done(stream->connection, &stream->done, DONE_TIMEOUT_MS,
 				    session->error);
 
-	if (!rc && seen)
-		rc = await_messages(session);
-	if (!rc && !seen) {
-		stream->messages = stream->done.messages;
-		stream->bytes = stream->done.bytes;
-	}
+	if (!rc)
+		rc = session->told ? await_told_messages(session) : await_messages(session);
 	if (!rc && !stream->offer.immediate)
-		rc = write_plain_messages(session);
+		rc = recv_write_plain_messages(session);
+	count_lost(stream);
 	if (!rc)
 		rc = recv_output_close(&session->output, session->error);
-	if (!rc && stream->overruns)
+	/* With records what was overwritten is left out, and settled as lost. */
+	if (!rc && stream->overruns && !stream->offer.record)
 		rc = error_set(session->error, EOVERFLOW,
 			       "the slots of %" PRIu64 " messages were used again before they were "
 			       "written out; UC does not wait for the reader: receive with more "
-			       "--slots, or send with a lower --rate",
+			       "--slots, or send with --record on, which tells what is right",
 			       stream->overruns);
 	return rc ? rc : settle(session);
 }
@@ -363,7 +271,7 @@ static int serve(struct recv_session *session)
 			return ready;
 		if (ready & READY_CONNECTION)
 			return finish(session);
-		rc = stream->offer.immediate ? write_messages(session)
+		rc = stream->offer.immediate ? recv_write_messages(session)
 					     : session->receiver->collect(session, &ignored);
 		if (rc)
 			return stream->qp_error ? lose_queue_pair(session, rc) : rc;

@@ -85,7 +85,6 @@ static void release(struct recv_session *session, uint64_t n)
 	verbs_release(session->verbs, n);
 }
 
-/* Without immediates the sender's word has been taken, and stays. */
 static void report(struct recv_session *session)
 {
 	struct error ignored;
@@ -94,7 +93,7 @@ static void report(struct recv_session *session)
 
 	verbs_ask(session->verbs);
 	session->stream->qp_error |= verbs_collect(session->verbs, &messages, &ignored) != 0;
-	if (!session->stream->offer.immediate)
+	if (session->counts)
 		return;
 	session->stream->messages = messages;
 	session->stream->bytes = verbs_bytes(session->verbs);

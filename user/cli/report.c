@@ -65,6 +65,7 @@ static const char *rate_text(uint64_t bytes, double seconds, char text[32])
 
 void report_setup(FILE *out, const struct sender *sender)
 {
+	const struct sender_options *options = sender->options;
 	const struct xdp_program *program = &sender->program;
 	char size[32];
 
@@ -73,10 +74,12 @@ void report_setup(FILE *out, const struct sender *sender)
 	if (!program->native)
 		fprintf(out, " (native refused: %s)", program->native_refused);
 	fprintf(out,
-		"\n%s: AF_XDP on queue %u, copy mode; %u stream%s, PMTU %u, ring %u packets, "
-		"%s of UMEM\n",
-		sender->route.interface, sender->options->queue, sender->stream_count,
-		sender->stream_count == 1 ? "" : "s", sender->pmtu, sender->options->ring,
+		"\n%s: AF_XDP on queue %u, copy mode; %u stream%s%s%s%s, PMTU %u, ring %u "
+		"packets, %s of UMEM\n",
+		sender->route.interface, options->queue, sender->stream_count,
+		sender->stream_count == 1 ? "" : "s", options->uc ? ", UC" : "",
+		options->packet_mode ? ", packet mode" : "",
+		options->record ? ", with records" : "", sender->pmtu, options->ring,
 		size_text(sender->worker.umem_bytes, size));
 	fflush(out);
 }
@@ -273,6 +276,12 @@ void report_json(FILE *out, const struct sender *sender)
 									     : "generic"));
 	add_count(object, "xdp_program_id", sender->program.program_id);
 	add_count(object, "pmtu", sender->pmtu);
+	json_object_object_add(object, "transport",
+			       json_object_new_string(sender->options->uc ? "uc" : "rc"));
+	json_object_object_add(object, "segmentation",
+			       json_object_new_string(sender->options->packet_mode ? "packet"
+										   : "message"));
+	json_object_object_add(object, "record", json_object_new_boolean(sender->options->record));
 	json_object_object_add(object, "seconds", json_object_new_double(totals.seconds));
 	add_count(object, "bytes", totals.bytes);
 	if (!xdp_program_counters(&sender->program, &counters))

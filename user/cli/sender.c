@@ -48,7 +48,7 @@ static void tell_failure(struct sender *sender, struct sender_stream *stream, co
 
 int sender_open(struct sender *sender, const struct sender_options *options, struct error *error)
 {
-	char host[INET_ADDRSTRLEN];
+	char host[INET6_ADDRSTRLEN];
 	int err = prepare(sender, options, error);
 
 	if (!err)
@@ -158,10 +158,13 @@ static void finish(struct sender *sender, struct sender_stream *stream)
 
 	if (err == -EAGAIN)
 		return;
-	if (err)
+	/* What the source did explains what the receiver counted. */
+	if (sender_check_source(stream))
+		stream->phase = SENDER_FAILED;
+	else if (err)
 		fail(sender, stream);
 	else
-		stream->phase = sender_check_source(stream) ? SENDER_FAILED : SENDER_FINISHED;
+		stream->phase = SENDER_FINISHED;
 }
 
 uint32_t sender_poll(struct sender *sender)

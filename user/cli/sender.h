@@ -33,12 +33,16 @@ struct sender_options {
 	uint32_t source_count; /* 1…WORKER_STREAMS */
 	bool immediate;
 	bool uc;              /* transport: UC, else RC */
+	bool packet_mode;     /* segmentation: packet, else message */
+	bool record;          /* every message ends with a record */
 	uint32_t pmtu;        /* bytes, 0: the largest that the interface carries */
 	uint32_t ring;        /* packets */
 	uint64_t ack_timeout; /* ns */
 	uint32_t retry, rnr_retry;
 	bool fixed_start_psn;
 	uint32_t start_psn;
+	uint32_t dscp, ecn, ttl;
+	uint32_t vlan_id, vlan_pcp; /* vlan_id 0: no tag */
 };
 
 enum sender_phase {

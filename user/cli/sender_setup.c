@@ -31,24 +31,38 @@ int sender_check_kernel(const char *release, uint32_t pmtu, struct error *error)
 	return 0;
 }
 
-static int resolve(struct sender *sender, char host[INET_ADDRSTRLEN], struct error *error)
+/* The first address that the resolver names, also as text. */
+static int resolve(struct sender *sender, char host[INET6_ADDRSTRLEN], struct error *error)
 {
-	const struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	const struct sockaddr_in6 *v6;
+	const struct sockaddr_in *v4;
 	struct addrinfo *found;
-	struct in_addr address;
 	int err = getaddrinfo(sender->options->host, NULL, &hints, &found);
 
 	if (err)
-		return error_set(
-			error, EHOSTUNREACH,
-			"'%s' has no IPv4 address (%s): name a host or an address that the "
-			"receiver listens on",
-			sender->options->host, gai_strerror(err));
-	address = ((const struct sockaddr_in *)(const void *)found->ai_addr)->sin_addr;
+		return error_set(error, EHOSTUNREACH,
+				 "'%s' is no address and no known name (%s): name a host or an "
+				 "address that the receiver listens on",
+				 sender->options->host, gai_strerror(err));
+	v4 = (const void *)found->ai_addr;
+	v6 = (const void *)found->ai_addr;
+	if (found->ai_family == AF_INET) {
+		memcpy(sender->remote_ip, mapped_prefix, sizeof(mapped_prefix));
+		memcpy(sender->remote_ip + 12, &v4->sin_addr, 4);
+	} else {
+		memcpy(sender->remote_ip, &v6->sin6_addr, 16);
+	}
 	freeaddrinfo(found);
-	memcpy(sender->remote_ip, mapped_prefix, sizeof(mapped_prefix));
-	memcpy(sender->remote_ip + 12, &address, 4);
-	inet_ntop(AF_INET, &address, host, INET_ADDRSTRLEN);
+	if (framer_is_ipv4(sender->remote_ip))
+		inet_ntop(AF_INET, sender->remote_ip + 12, host, INET6_ADDRSTRLEN);
+	else
+		inet_ntop(AF_INET6, sender->remote_ip, host, INET6_ADDRSTRLEN);
+	if (IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)sender->remote_ip))
+		return error_set(error, EINVAL,
+				 "%s is a link-local address, which names no network: use a global "
+				 "or unique local address of the receiver",
+				 host);
 	return 0;
 }
 
@@ -77,7 +91,7 @@ static int choose_pmtu(struct sender *sender, struct error *error)
 	return sender_check_kernel(system.release, pmtu, error);
 }
 
-int sender_find_path(struct sender *sender, char host[INET_ADDRSTRLEN], struct error *error)
+int sender_find_path(struct sender *sender, char host[INET6_ADDRSTRLEN], struct error *error)
 {
 	int err = resolve(sender, host, error);
 
@@ -99,6 +113,22 @@ static const char *source_name(const struct source_config *config)
 	return slash ? slash + 1 : config->path;
 }
 
+/* Without a record the receiver has the length of a message in packet mode from the offer alone. */
+static int check_sizes(const struct sender *sender, const struct sender_stream *stream,
+		       const struct source_config *config, struct error *error)
+{
+	uint64_t size = config->message_size;
+	bool whole = stream->total_bytes && !(stream->total_bytes % size);
+
+	if (!sender->options->packet_mode || sender->options->record || !config->path || whole)
+		return 0;
+	return error_set(error, EINVAL,
+			 "packet mode without a record needs messages of one size, and %s does not "
+			 "come as a known number of messages of %llu bytes: use --record on, or a "
+			 "--message-size (and --size) that fits",
+			 stream->name, (unsigned long long)size);
+}
+
 int sender_open_sources(struct sender *sender, struct error *error)
 {
 	for (uint32_t i = 0; i < sender->options->source_count; i++) {
@@ -110,6 +140,9 @@ int sender_open_sources(struct sender *sender, struct error *error)
 			return err;
 		snprintf(stream->name, sizeof(stream->name), "%s", source_name(config));
 		stream->total_bytes = source_total_bytes(stream->source);
+		err = check_sizes(sender, stream, config, error);
+		if (err)
+			return err;
 	}
 	return 0;
 }

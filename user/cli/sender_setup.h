@@ -12,7 +12,7 @@
 
 int sender_open_sources(struct sender *sender, struct error *error);
 /* Route and PMTU to the receiver; its address as text. */
-int sender_find_path(struct sender *sender, char host[INET_ADDRSTRLEN], struct error *error);
+int sender_find_path(struct sender *sender, char host[INET6_ADDRSTRLEN], struct error *error);
 int sender_claim_interface(struct sender *sender, struct error *error);
 /* XDP program and worker, for sender->pmtu. */
 int sender_open_datapath(struct sender *sender, struct error *error);

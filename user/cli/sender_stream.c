@@ -7,6 +7,23 @@
 
 #include "peer.h"
 
+static int refuse_slots(const struct exchange_offer *offer, const struct exchange_answer *answer,
+			struct error *error)
+{
+	uint64_t record = exchange_slot_needed(offer) - offer->message_size;
+	char smaller[64] = "";
+
+	if (answer->slot_size > record)
+		snprintf(smaller, sizeof(smaller), "--message-size %llu or ",
+			 (unsigned long long)(answer->slot_size - record));
+	return error_set(error, EMSGSIZE,
+			 "messages of %llu bytes%s do not fit the receiver's slots of %llu: use "
+			 "%sa larger --slot-size there",
+			 (unsigned long long)offer->message_size,
+			 record ? " and their records of 64" : "",
+			 (unsigned long long)answer->slot_size, smaller);
+}
+
 static int check_answer(const struct sender *sender, const struct exchange_offer *offer,
 			const struct exchange_answer *answer, struct error *error)
 {
@@ -20,14 +37,8 @@ static int check_answer(const struct sender *sender, const struct exchange_offer
 		return error_set(error, EPROTO,
 				 "the receiver takes PMTU %u, offered was %u: use --pmtu %u",
 				 answer->pmtu, offer->pmtu, answer->pmtu);
-	if (answer->slot_size < offer->message_size)
-		return error_set(
-			error, EMSGSIZE,
-			"messages of %llu bytes do not fit the receiver's slots of %llu: use "
-			"--message-size %llu or a larger --slot-size there",
-			(unsigned long long)offer->message_size,
-			(unsigned long long)answer->slot_size,
-			(unsigned long long)answer->slot_size);
+	if (answer->slot_size < exchange_slot_needed(offer))
+		return refuse_slots(offer, answer, error);
 	if (offer->immediate && answer->slot_count < 2)
 		return error_set(
 			error, EPROTO,
@@ -46,6 +57,8 @@ static int make_offer(const struct sender *sender, uint32_t index, struct exchan
 		.psn = options->start_psn,
 		.uc = options->uc,
 		.immediate = options->immediate,
+		.packet_mode = options->packet_mode,
+		.record = options->record,
 		.pmtu = sender->pmtu,
 		.message_size = options->sources[index].message_size,
 	};
@@ -64,7 +77,13 @@ static int add_queue_pair(struct sender *sender, const struct sender_stream *str
 	const struct sender_options *options = sender->options;
 	const struct exchange_answer *answer = &stream->answer;
 	struct qp_config qp = {
-		.framer = { .ttl = 64 },
+		.framer = {
+			.dscp = (uint8_t)options->dscp,
+			.ecn = (uint8_t)options->ecn,
+			.ttl = (uint8_t)options->ttl,
+			.vlan_id = (uint16_t)options->vlan_id,
+			.vlan_pcp = (uint8_t)options->vlan_pcp,
+		},
 		.remote_qpn = answer->qpn,
 		.start_psn = start_psn,
 		.rkey = answer->rkey,
@@ -74,6 +93,9 @@ static int add_queue_pair(struct sender *sender, const struct sender_stream *str
 		.pmtu = sender->pmtu,
 		.uc = options->uc,
 		.immediate = options->immediate,
+		.packet_mode = options->packet_mode,
+		.record = options->record,
+		.stream = (uint32_t)(stream - sender->streams),
 		.ring = options->ring,
 		.ack_timeout = options->ack_timeout,
 		.retry = options->retry,

@@ -35,6 +35,8 @@ struct exchange_offer {
 	uint32_t psn;          /* first PSN that the sender uses */
 	bool uc;               /* transport: rc or uc */
 	bool immediate;        /* messages end with an immediate */
+	bool packet_mode;      /* segmentation: packet, else message */
+	bool record;           /* messages end with a record; see <xdp2roce/xdp2roce.h> */
 	uint32_t pmtu;         /* 256…4096, bytes */
 	uint64_t message_size; /* largest message, bytes */
 };
@@ -46,7 +48,7 @@ struct exchange_answer {
 	uint32_t pmtu; /* must equal the offer's */
 	uint32_t rkey;
 	uint64_t address;
-	uint64_t slot_size; /* at least the offer's message_size */
+	uint64_t slot_size; /* at least exchange_slot_needed() of the offer */
 	uint32_t slot_count;
 };
 
@@ -79,6 +81,8 @@ int exchange_read_done(int fd, struct exchange_count *done, int timeout_ms, stru
 int exchange_send_received(int fd, const struct exchange_count *received, struct error *error);
 int exchange_read_received(int fd, struct exchange_count *received, int timeout_ms,
 			   struct error *error);
+/* Bytes of a slot that holds the offer's largest message, and its record. */
+uint64_t exchange_slot_needed(const struct exchange_offer *offer);
 /* What an answer must keep of the offer: address family, pmtu, slot_size. */
 int exchange_check_answer(const struct exchange_offer *offer, const struct exchange_answer *answer,
 			  struct error *error);

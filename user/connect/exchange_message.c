@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <xdp2roce/roce.h>
+#include <xdp2roce/xdp2roce.h>
 
 #include "exchange_message.h"
 #include "exchange_text.h"
@@ -98,6 +99,9 @@ int exchange_format_offer(char line[EXCHANGE_LINE], const struct exchange_offer 
 	put_number(&body, "psn", offer->psn);
 	put(&body, "transport", json_object_new_string(offer->uc ? "uc" : "rc"));
 	put(&body, "immediate", json_object_new_boolean(offer->immediate));
+	put(&body, "segmentation",
+	    json_object_new_string(offer->packet_mode ? "packet" : "message"));
+	put(&body, "record", json_object_new_boolean(offer->record));
 	put_number(&body, "pmtu", offer->pmtu);
 	put_number(&body, "message_size", offer->message_size);
 	return format_line(line, "offer", body.object, body.whole);
@@ -314,17 +318,27 @@ static bool take_flag(struct parser *parser, const char *key)
 	return value && json_object_get_boolean(value);
 }
 
-static bool take_uc(struct parser *parser)
+/* A string may hold a NUL and go on behind it. */
+static bool is_word(struct json_object *value, const char *word)
 {
-	static const char expected[] = "\"rc\" or \"uc\"";
-	struct json_object *value = member(parser, "transport", json_type_string, expected);
+	return (size_t)json_object_get_string_len(value) == strlen(word) &&
+	       !memcmp(json_object_get_string(value), word, strlen(word));
+}
 
+/* One of two words: is it the second? */
+static bool take_choice(struct parser *parser, const char *key, const char *no, const char *yes)
+{
+	struct json_object *value;
+	char expected[48];
+
+	snprintf(expected, sizeof(expected), "\"%s\" or \"%s\"", no, yes);
+	value = member(parser, key, json_type_string, expected);
 	if (!value)
 		return false;
-	if (!strcmp(json_object_get_string(value), "uc"))
+	if (is_word(value, yes))
 		return true;
-	if (strcmp(json_object_get_string(value), "rc"))
-		refuse(parser, "transport", value, expected);
+	if (!is_word(value, no))
+		refuse(parser, key, value, expected);
 	return false;
 }
 
@@ -389,8 +403,10 @@ int exchange_parse_offer(const char *line, size_t length, const struct exchange_
 	take_ip(&parser, taken.ip);
 	taken.qpn = take_qpn(&parser);
 	taken.psn = take_psn(&parser);
-	taken.uc = take_uc(&parser);
+	taken.uc = take_choice(&parser, "transport", "rc", "uc");
 	taken.immediate = take_flag(&parser, "immediate");
+	taken.packet_mode = take_choice(&parser, "segmentation", "message", "packet");
+	taken.record = take_flag(&parser, "record");
 	taken.pmtu = take_pmtu(&parser);
 	taken.message_size = take_number(&parser, "message_size", 0, ROCE_MAX_MESSAGE);
 	if (!parser.rc)
@@ -438,6 +454,11 @@ int exchange_parse_count(const char *line, size_t length, const struct exchange_
 	return parser_close(&parser);
 }
 
+uint64_t exchange_slot_needed(const struct exchange_offer *offer)
+{
+	return offer->message_size + (offer->record ? XDP2ROCE_RECORD_SIZE : 0);
+}
+
 int exchange_check_answer(const struct exchange_offer *offer, const struct exchange_answer *answer,
 			  struct error *error)
 {
@@ -451,11 +472,13 @@ int exchange_check_answer(const struct exchange_offer *offer, const struct excha
 			error, EPROTO,
 			"PMTU %u was offered and the receiver answered %u: they must be equal",
 			offer->pmtu, answer->pmtu);
-	if (answer->slot_size < offer->message_size)
+	if (answer->slot_size < exchange_slot_needed(offer))
 		return error_set(error, EMSGSIZE,
 				 "messages of %" PRIu64
-				 " bytes do not fit into the receiver's slots of %" PRIu64
+				 " bytes%s do not fit into the receiver's slots of %" PRIu64
 				 ": send smaller messages or receive with larger slots",
-				 offer->message_size, answer->slot_size);
+				 offer->message_size,
+				 offer->record ? " and their records of 64" : "",
+				 answer->slot_size);
 	return 0;
 }

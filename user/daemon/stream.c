@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "worker.h"
 
@@ -87,6 +88,15 @@ void stream_read_acks(struct stream *stream)
 	stream->cnps = __atomic_load_n(&line->cnps, __ATOMIC_RELAXED);
 }
 
+/* What the receiver's clocks can be compared with. */
+static uint64_t tai_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_TAI, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 void stream_feed(struct stream *stream, bool drain)
 {
 	struct qp *qp = &stream->qp;
@@ -116,6 +126,8 @@ void stream_feed(struct stream *stream, bool drain)
 			return;
 		}
 		stream->taken = true;
+		if (qp->packetizer.record)
+			qp_stamp(qp, tai_now());
 	}
 	qp_payload(qp, view.payload, view.available, view.ended);
 	stream->seen_available = view.available;

@@ -247,13 +247,24 @@ static enum qp_wait plan_packet(struct qp *qp, struct packet_plan *plan)
 	return QP_FRAME;
 }
 
+/*
+ * A plain write goes without credit, but what takes a receive behind it may have to wait for some:
+ * then this packet is what asks for it, or both ends would be silent for ever.
+ */
+static bool asks_for_credit(const struct qp *qp, const struct packet_plan *plan)
+{
+	return plan->last && !plan->consumes && qp->packetizer.immediate &&
+	       !credits_allow(&qp->credits, true);
+}
+
 /* AckReq is decided when the packet is built, and never changes: a replay is the same bytes. */
 static bool wants_ackreq(const struct qp *qp, const struct packet_plan *plan)
 {
 	if (qp->packetizer.uc)
 		return false;
 	/* In packet mode every packet is an Only: there the end of the message stands for it. */
-	return qp->clamped || (qp->packetizer.packet_mode ? plan->end : plan->last) ||
+	return qp->clamped || asks_for_credit(qp, plan) ||
+	       (qp->packetizer.packet_mode ? plan->end : plan->last) ||
 	       qp->since_ackreq + 1 >= qp->ackreq_spacing ||
 	       retransmission_in_flight(&qp->ring) + 1 == qp->ring.size;
 }

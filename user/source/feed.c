@@ -113,9 +113,8 @@ static int feed_file(struct source *source)
  * The first byte decides that a message starts: a stream that ends on a message's border must not
  * leave one behind that is all fill.
  */
-static int feed_known_stream(struct source *source)
+static int feed_stream(struct source *source, uint64_t size)
 {
-	uint64_t size = source->config.stream_bytes;
 
 	while (source->taken < size) {
 		uint64_t length = min(source->config.message_size, size - source->taken);
@@ -215,8 +214,10 @@ static int feed(struct source *source)
 	case SOURCE_FILE:
 		return feed_file(source);
 	case SOURCE_STREAM:
-		return source->config.stream_bytes ? feed_known_stream(source)
-						   : feed_unknown_stream(source);
+		if (source->config.stream_bytes)
+			return feed_stream(source, source->config.stream_bytes);
+		return source->config.open_ended ? feed_stream(source, UINT64_MAX)
+						 : feed_unknown_stream(source);
 	case SOURCE_PATTERN:
 		return feed_pattern(source);
 	}

@@ -7,6 +7,7 @@
 #ifndef USER_SOURCE_SOURCE_H
 #define USER_SOURCE_SOURCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,11 @@ struct source_config {
 	 * starts; bytes beyond them are read and discarded, so that the writer gets to its end.
 	 */
 	uint64_t stream_bytes;
+	/*
+	 * A message may end before the length that it is declared with: then messages start with
+	 * their first byte also where stream_bytes is not known.
+	 */
+	bool open_ended;
 };
 
 /*
