@@ -45,8 +45,9 @@ def main():
         record(guest, "rc", [payload(5000, 1), payload(100, 2), b""], "--pmtu", 256, "--start-psn",
                0xFFFFF8, "--message-size", 1001, "--ring", 16,
                recv=("--slots", "2", "--reader-delay", "20ms", "--rnr-timer", "18"))
-        record(guest, "uc", [payload(5000, 3), payload(100, 4), b""], "--transport", "uc", "--pmtu",
-               256, "--start-psn", 0xFFFFF8, "--message-size", 1001)
+        record(guest, "uc", [payload(5000, 3), payload(100, 4), b""], "--transport", "uc",
+               "--segmentation", "message", "--pmtu", 256, "--start-psn", 0xFFFFF8,
+               "--message-size", 1001)
 
 
 if __name__ == "__main__":

@@ -93,8 +93,9 @@ class Session:
 
     def send(self, *arguments, to=None, namespace=None, prefix=()):
         namespace = namespace or self.guest.namespace
-        return rig.Process(self, ["ip", "netns", "exec", namespace, *prefix, PROGRAM, "send", "--to", to or self.guest.ADDRESS, "--json", "--quiet",
-                                  *PATIENCE, *map(str, arguments)])
+        return rig.Process(self, ["ip", "netns", "exec", namespace, *prefix, PROGRAM, "send",
+                                  "--to", to or self.guest.ADDRESS, "--json", "--quiet", *PATIENCE,
+                                  *map(str, arguments)])
 
     # A whole transfer.
 

@@ -13,6 +13,7 @@ PMTUS = (256, 512, 1024, 2048, 4096)
 PLAIN = {wire.WRITE_ONLY, wire.WRITE_FIRST, wire.WRITE_MIDDLE, wire.WRITE_LAST}
 WITH_IMMEDIATE = {wire.WRITE_ONLY_IMM, wire.WRITE_FIRST, wire.WRITE_MIDDLE, wire.WRITE_LAST_IMM}
 UC = 0x20
+WHOLE = ("--transport", "uc", "--segmentation", "message")
 
 
 def sizes(pmtu):
@@ -68,11 +69,22 @@ def test_uc_messages_of_many_packets(guest, pmtu):
     """On a clean path, and slowly enough for the guest: UC does not wait for anybody."""
     with Session(guest) as session:
         capture = session.capture()
-        session.transfer(sizes(pmtu), "--transport", "uc", "--pmtu", pmtu, "--message-size",
+        session.transfer(sizes(pmtu), *WHOLE, "--pmtu", pmtu, "--message-size",
                          "64KiB")
         found = opcodes(capture.frames())
         check(found == {opcode | UC for opcode in WITH_IMMEDIATE}, found)
         check(not wire.replies(capture.frames()), "an answer to UC")
+
+
+@cases((256,), (1024,), (4096,))
+def test_uc_writes_of_one_packet(guest, pmtu):
+    """How UC sends unless told otherwise."""
+    with Session(guest) as session:
+        capture = session.capture()
+        session.transfer(sizes(pmtu), "--transport", "uc", "--pmtu", pmtu, "--message-size",
+                         "64KiB")
+        found = opcodes(capture.frames())
+        check(found == {UC | wire.WRITE_ONLY, UC | wire.WRITE_ONLY_IMM}, found)
 
 
 @cases((10,), (30,))
@@ -92,7 +104,7 @@ def lossy_uc(guest, size, percent, count=100):
     data = payload(size * count, percent)
     with Session(guest) as session, Dropper(session, "tx1", 1, percent):
         receiver = session.recv("--slots", 256)
-        sender = session.send("--transport", "uc", "--pmtu", 1024, "--message-size", size,
+        sender = session.send(*WHOLE, "--pmtu", 1024, "--message-size", size,
                               session.file("lossy", data))
         sender_status, receiver_status = sender.finish(60), receiver.finish(60)
         check(sender_status == 1 and receiver_status == 1, sender.stderr, receiver.stderr)

@@ -114,7 +114,9 @@ def failed_stream(sender, *patterns):
 ERRORS = {
     "wrong rkey": ({"answer": {"rkey": "+1"}}, ACCESS_ERROR, 0),
     "address before the slots": ({"answer": {"address": "-8192"}}, ACCESS_ERROR, 0),
-    "address behind the slots": ({"answer": {"slot_count": 1000}}, ACCESS_ERROR, SLOTS * PACKETS),
+    # As if the slots began half their number later; few enough to draw no RNR NAK before.
+    "address behind the slots": ({"answer": {"address": "+%d" % (SLOTS // 2 * PACKETS * 1024)}},
+                                 ACCESS_ERROR, SLOTS // 2 * PACKETS),
     "larger PMTU": ({"offer": {"pmtu": 512}, "answer": {"pmtu": 1024}}, INVALID_REQUEST, 0),
     "smaller PMTU": ({"offer": {"pmtu": 2048}, "answer": {"pmtu": 1024}}, INVALID_REQUEST, 0),
 }
@@ -129,7 +131,7 @@ def test_access_error(guest, what):
         capture = session.capture()
         _, _, sender = send_through_proxy(
             session, changes, "--pmtu", 1024, "--start-psn", start, "--message-size",
-            PACKETS * 1024, session.file("data", payload((SLOTS + 3) * PACKETS * 1024)))
+            PACKETS * 1024, session.file("data", payload((SLOTS - 3) * PACKETS * 1024)))
         stream = failed_stream(sender, "syndrome 0x%02x" % syndrome, "PSN 0x%06x" % psn)
         error = stream["error"]
         check(error["syndrome"] == syndrome and error["tries"] == 1, error)
