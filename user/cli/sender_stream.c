@@ -129,40 +129,40 @@ void sender_explain_qp_error(const struct sender *sender, struct sender_stream *
 	const struct peer *peer = sender->options->peer;
 	char last[32] = "none was received", *text = stream->error.text;
 	size_t room = sizeof(stream->error.text);
+	char times[32] = "once";
 
+	if (qp->tries != 1)
+		snprintf(times, sizeof(times), "%u times", qp->tries);
 	if (qp->syndrome <= 0xFF)
 		snprintf(last, sizeof(last), "last syndrome 0x%02x", qp->syndrome);
 	switch (qp->failure) {
 	case REQUESTER_RETRY_EXCEEDED:
 		snprintf(text, room,
-			 "the receiver does not answer: PSN 0x%06x was sent %u times (%s); is the "
-			 "receiver still running, and does the path carry PMTU frames?",
-			 qp->psn, qp->tries, last);
+			 "the receiver does not answer: PSN 0x%06x was sent %s (%s); is the "
+			 "receiver still running, and does the path carry frames for PMTU %u?",
+			 qp->psn, times, last, sender->pmtu);
 		break;
 	case REQUESTER_RNR_RETRY_EXCEEDED:
 		snprintf(text, room,
-			 "the receiver was not ready for PSN 0x%06x, asked %u times (%s); its "
-			 "reader "
-			 "is too slow, or raise --rnr-retry",
-			 qp->psn, qp->tries, last);
+			 "the receiver was not ready for PSN 0x%06x, asked %s (%s); its "
+			 "reader is too slow, or raise --rnr-retry",
+			 qp->psn, times, last);
 		break;
 	case REQUESTER_INVALID_REQUEST:
-		snprintf(text, room,
-			 "the receiver refused PSN 0x%06x as invalid (%s, sent %u times); %s",
-			 qp->psn, last, qp->tries,
+		snprintf(text, room, "the receiver refused PSN 0x%06x as invalid (%s, sent %s); %s",
+			 qp->psn, last, times,
 			 peer->takes_writes ? "compare PMTU and message size at both ends"
 					    : peer->access_hint);
 		break;
 	case REQUESTER_REMOTE_ACCESS:
-		snprintf(text, room,
-			 "the receiver refused access at PSN 0x%06x (%s, sent %u times); %s",
-			 qp->psn, last, qp->tries, peer->access_hint);
+		snprintf(text, room, "the receiver refused access at PSN 0x%06x (%s, sent %s); %s",
+			 qp->psn, last, times, peer->access_hint);
 		break;
 	default:
 		snprintf(text, room,
-			 "the receiver failed at PSN 0x%06x (%s, sent %u times); its own log says "
+			 "the receiver failed at PSN 0x%06x (%s, sent %s); its own log says "
 			 "why",
-			 qp->psn, last, qp->tries);
+			 qp->psn, last, times);
 	}
 }
 
