@@ -330,12 +330,19 @@ Test(exchange, answer_against_offer)
 	answer.slot_size = 99;
 	cr_expect_eq(exchange_check_answer(&offer, &answer, &error), -EMSGSIZE);
 	cr_expect(strstr(error.text,
-			 "messages of 100 bytes do not fit into the receiver's slots of 99"));
+			 "messages of 100 bytes do not fit the receiver's slots of 99: use "
+			 "--message-size 99 or a larger --slot-size"));
 	offer.record = true;
 	answer.slot_size = 163;
 	cr_expect_eq(exchange_check_answer(&offer, &answer, &error), -EMSGSIZE);
 	cr_expect(strstr(error.text, "messages of 100 bytes and their records of 64 do not fit"));
 	answer.slot_size = 164;
+	cr_expect_eq(exchange_check_answer(&offer, &answer, &error), 0);
+	offer.immediate = true;
+	answer.slot_count = 1;
+	cr_expect_eq(exchange_check_answer(&offer, &answer, &error), -EPROTO);
+	cr_expect(strstr(error.text, "1 slot, expected at least 2"), "%s", error.text);
+	answer.slot_count = 2;
 	cr_expect_eq(exchange_check_answer(&offer, &answer, &error), 0);
 	answer.pmtu = 512;
 	cr_expect_eq(exchange_check_answer(&offer, &answer, &error), -EPROTO);

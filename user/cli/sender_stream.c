@@ -7,23 +7,6 @@
 
 #include "peer.h"
 
-static int refuse_slots(const struct exchange_offer *offer, const struct exchange_answer *answer,
-			struct error *error)
-{
-	uint64_t record = exchange_slot_needed(offer) - offer->message_size;
-	char smaller[64] = "";
-
-	if (answer->slot_size > record)
-		snprintf(smaller, sizeof(smaller), "--message-size %llu or ",
-			 (unsigned long long)(answer->slot_size - record));
-	return error_set(error, EMSGSIZE,
-			 "messages of %llu bytes%s do not fit the receiver's slots of %llu: use "
-			 "%sa larger --slot-size there",
-			 (unsigned long long)offer->message_size,
-			 record ? " and their records of 64" : "",
-			 (unsigned long long)answer->slot_size, smaller);
-}
-
 static int check_answer(const struct sender *sender, const struct exchange_offer *offer,
 			const struct exchange_answer *answer, struct error *error)
 {
@@ -33,18 +16,7 @@ static int check_answer(const struct sender *sender, const struct exchange_offer
 			"the receiver answers for another address than %s: name the address "
 			"that its RDMA device has",
 			sender->options->host);
-	if (answer->pmtu != offer->pmtu)
-		return error_set(error, EPROTO,
-				 "the receiver takes PMTU %u, offered was %u: use --pmtu %u",
-				 answer->pmtu, offer->pmtu, answer->pmtu);
-	if (answer->slot_size < exchange_slot_needed(offer))
-		return refuse_slots(offer, answer, error);
-	if (offer->immediate && answer->slot_count < 2)
-		return error_set(
-			error, EPROTO,
-			"the receiver has %u slot, expected at least 2: one is always kept back",
-			answer->slot_count);
-	return 0;
+	return exchange_check_answer(offer, answer, error);
 }
 
 static int make_offer(const struct sender *sender, uint32_t index, struct exchange_offer *offer,

@@ -83,7 +83,7 @@ int exchange_read_received(int fd, struct exchange_count *received, int timeout_
 			   struct error *error);
 /* Bytes of a slot that holds the offer's largest message, and its record. */
 uint64_t exchange_slot_needed(const struct exchange_offer *offer);
-/* What an answer must keep of the offer: address family, pmtu, slot_size. */
+/* What an answer must keep of the offer: address family, pmtu, slot_size, slot_count. */
 int exchange_check_answer(const struct exchange_offer *offer, const struct exchange_answer *answer,
 			  struct error *error);
 /* Best effort: the sentence for the other end. */

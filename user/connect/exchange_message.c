@@ -459,6 +459,23 @@ uint64_t exchange_slot_needed(const struct exchange_offer *offer)
 	return offer->message_size + (offer->record ? XDP2ROCE_RECORD_SIZE : 0);
 }
 
+static int refuse_slots(const struct exchange_offer *offer, const struct exchange_answer *answer,
+			struct error *error)
+{
+	uint64_t record = exchange_slot_needed(offer) - offer->message_size;
+	char smaller[64] = "";
+
+	if (answer->slot_size > record)
+		snprintf(smaller, sizeof(smaller), "--message-size %" PRIu64 " or ",
+			 answer->slot_size - record);
+	return error_set(error, EMSGSIZE,
+			 "messages of %" PRIu64
+			 " bytes%s do not fit the receiver's slots of %" PRIu64
+			 ": use %sa larger --slot-size there",
+			 offer->message_size, record ? " and their records of 64" : "",
+			 answer->slot_size, smaller);
+}
+
 int exchange_check_answer(const struct exchange_offer *offer, const struct exchange_answer *answer,
 			  struct error *error)
 {
@@ -468,17 +485,15 @@ int exchange_check_answer(const struct exchange_offer *offer, const struct excha
 				 "family at both ends",
 				 is_mapped(offer->ip) ? 4 : 6, is_mapped(answer->ip) ? 4 : 6);
 	if (answer->pmtu != offer->pmtu)
+		return error_set(error, EPROTO,
+				 "the receiver takes PMTU %u, offered was %u: use --pmtu %u",
+				 answer->pmtu, offer->pmtu, answer->pmtu);
+	if (answer->slot_size < exchange_slot_needed(offer))
+		return refuse_slots(offer, answer, error);
+	if (offer->immediate && answer->slot_count < 2)
 		return error_set(
 			error, EPROTO,
-			"PMTU %u was offered and the receiver answered %u: they must be equal",
-			offer->pmtu, answer->pmtu);
-	if (answer->slot_size < exchange_slot_needed(offer))
-		return error_set(error, EMSGSIZE,
-				 "messages of %" PRIu64
-				 " bytes%s do not fit into the receiver's slots of %" PRIu64
-				 ": send smaller messages or receive with larger slots",
-				 offer->message_size,
-				 offer->record ? " and their records of 64" : "",
-				 answer->slot_size);
+			"the receiver has %u slot, expected at least 2: one is always kept back",
+			answer->slot_count);
 	return 0;
 }

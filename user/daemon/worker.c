@@ -251,7 +251,6 @@ static bool turn(struct worker *worker)
 		int err = xsk_kick(worker->xsk);
 
 		worker->kick_pending = err != 0;
-		worker->kick_error = err < 0 ? -err : 0;
 		busy |= err >= 0;
 		take_completions(worker);
 	}

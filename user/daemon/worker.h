@@ -39,7 +39,6 @@ struct worker {
 	bool drain; /* start no new message */
 	bool stop;
 	bool kick_pending; /* the kernel took a part of the last batch */
-	int kick_error;    /* errno of the interface's last fault, 0 when it works */
 	int wake_event;    /* for the setting-up thread */
 	int poll_set;      /* epoll of all that can wake the worker */
 	pthread_t thread;
